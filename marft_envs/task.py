@@ -1,0 +1,70 @@
+"""What a contributor writes: problems, and how a reply to one is graded.
+
+Whose turn it is, what an agent sees, who is paid and when it ends is the business of ``flex_mg.FlexMG``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from marft_envs.verdict import Verdict
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class PublicProblem:
+    """What observations and a callable D may read of a problem: everything but the gold and the notes."""
+
+    index: int
+    prompt: str
+    private: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One item of a task.
+
+    index: its number in the task. prompt: the text that every agent reads. gold: the reference answer, or a mapping
+    from agent to reference answer where several agents answer. private: text that only the named agent reads.
+    notes: facts for people and filters (level, subject, source id); no agent ever sees them.
+    """
+
+    index: int
+    prompt: str
+    gold: Any
+    private: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    notes: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+
+    @property
+    def public(self) -> PublicProblem:
+        """The same problem without its gold and notes."""
+        return PublicProblem(self.index, self.prompt, self.private)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Problem, (self.index, self.prompt, self.gold, dict(self.private), dict(self.notes))
+
+
+class Task(ABC):
+    """A numbered set of problems and their grader.
+
+    name, version: as in the environment's name, "math" and 0 give math_v0. size: the number of problems, None when a
+    generator has no end (then any index from 0 to 2**31 - 1 is a problem).
+    """
+
+    name: str
+    version: int = 0
+    size: int | None = None
+
+    @abstractmethod
+    def problem(self, index: int) -> Problem:
+        """Problem ``index``: a pure function of the task's arguments and the index, the same in every process."""
+
+    @abstractmethod
+    def grade(self, answer: str, problem: Problem) -> Verdict:
+        """The verdict on one agent's whole reply. Where several agents answer it is called once for each, with
+        ``problem.gold`` the agent's own; the team's score is then the mean. It never raises for any ``str``."""
