@@ -1,0 +1,33 @@
+"""Mathematics problems for a team that ends with one answer.
+
+| | |
+|---|---|
+| import | `marft_envs.math_v0` |
+| agents | `reasoner_0`, `actor_0` (team "duo"); see `team=` |
+| observation | `{"messages": tuple of {"role", "name", "content"}, "reply_prefix": str}`, texts |
+| action | any text up to the role's `max_chars` |
+| reward | 0 until the end; then the team's score, 1 for a right answer and 0 otherwise, to every agent |
+| end | termination when the last round is graded; truncation only after a fault of the grader |
+
+Arguments
+* `dataset`: "word_problems" (default), "one_step", "arithmetic", "relay": generated, offline; or real problems,
+  "gsm8k", "svamp", "math", from `path=`, the folder in the variable MARFT_DATA, or the hub.
+* `split`: "train" or "test"; they share no problem.
+* `team`: "solo", "duo", "trio", "quartet", "octet", each also with "_anonymous"; "duo_guided"; or a `marft_envs.Team`.
+* `dependency`: D over the team's agents, in place of the team's own: "none", "chain", "star", "tree", "layers", "full",
+  a matrix, or edges such as `[("reasoner_0", "actor_0")]`.
+* `rounds`, `memory`, `order`, `reward`, `render_mode`, `defer_grading`: see `marft_envs.flex_mg.FlexMG`.
+* all other arguments go to the data set: `level=` and `seed=` of the generators, `k=` and `style=` of the relay.
+
+The answer is read from the answering agent's own text: the last \\boxed{}, then `<answer>`, `####`, "answer is". In the
+relay's symbols style the whole text is the number.
+
+Data: generated problems are made here. GSM8K: openai/gsm8k, MIT. SVAMP: Patel et al. 2021, MIT. MATH: Hendrycks et al.
+2021, MIT (problems with a numeric answer).
+
+Version history: v0, first version.
+"""
+
+from marft_envs.mathematics.environment import env, raw_env
+
+__all__ = ["env", "raw_env"]

@@ -1,0 +1,75 @@
+r"""One spelling for one thing: Unicode, LaTeX spacing and wrappers. Linear time, and nothing is computed here.
+
+NFKC alone would read 3½ as 31⁄2, 10² as 102 and 1010₂ as 10102; these are spelled out first.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_DASHES = str.maketrans(dict.fromkeys("‐‑‒–—−﹣－", "-"))
+_SUPERSCRIPT = re.compile("[⁻⁰¹²³⁴-⁹]+")
+_SUBSCRIPT = re.compile("[₋₀-₉]+")
+_VULGAR = re.compile("[¼½¾⅐-⅞]")
+_DIGIT = re.compile(r"[^\x00-\x7f]")
+_FRAC_NAMES = re.compile(r"\\[dtc]frac(?![A-Za-z])")
+_TEXT_NAMES = re.compile(r"\\(?:textrm|textbf|textit|textnormal|mathrm|mathbf|mbox|hbox|bf|rm)\s?\{")
+_TEXT_NUMBER = re.compile(r"\\text\{\s?([-+]?[\d.,/ %]++)\}")
+_TEXT = re.compile(r"\\text\{([^{}]*+)\}")
+_SPACES = re.compile(r"(?:\\[,;: ]|~|\\q?quad(?![A-Za-z])|\s)+")
+_NOTHING = re.compile(r"\\!|\\(?:left|right)(?![A-Za-z])|\\[()\[\]]|\\?\$|[€£¥₹]")
+_SHORT_FRAC = re.compile(r"\\frac\s?(?:\{([^{}]*+)\}|(\w))\s?(?:\{([^{}]*+)\}|(\w))")
+_SHORT_ROOT = re.compile(r"\\sqrt\s?(\w)")
+_SHORT_SCRIPT = re.compile(r"([\^_])\{(\w)\}")
+_MAX_BRACES = 50
+_PHRASE = re.compile(r"[^\W\d_]{2,}(?:[ ,.'-]+[^\W\d_]+)*")
+
+
+def clean(text: str) -> str:
+    r"""One notation: ASCII digits and minus, \frac, \text{...}, single spaces; no $, \left, \right, last stop."""
+    text = _VULGAR.sub(lambda m: " " + unicodedata.normalize("NFKC", m.group()).replace("⁄", "/"), text)
+    text = _SUPERSCRIPT.sub(lambda m: "^{" + unicodedata.normalize("NFKC", m.group()) + "}", text)
+    text = _SUBSCRIPT.sub(lambda m: "_{" + unicodedata.normalize("NFKC", m.group()) + "}", text)
+    text = _DIGIT.sub(_ascii_digit, unicodedata.normalize("NFKC", text)).translate(_DASHES)
+    text = _TEXT_NAMES.sub(r"\\text{", _FRAC_NAMES.sub(r"\\frac", text))
+    text = _NOTHING.sub("", text).replace("{,}", ",").replace("\\%", "%").replace("⁄", "/")
+    text = _TEXT_NUMBER.sub(r"\1", _SPACES.sub(" ", text))
+    return _without_outer_braces(text.strip().rstrip(".,;:。 ").strip())
+
+
+def unwrap_text(text: str) -> str:
+    r"""``5 \text{ cm}`` as ``5  cm ``."""
+    return _TEXT.sub(r" \1 ", text)
+
+
+def text_key(text: str) -> str:
+    """What two answers that are not numbers are compared by: no spaces, short forms written out, words in lower case.
+
+    A single letter keeps its case: e is a number, E may be a choice.
+    """
+    text = unwrap_text(clean(text)).strip()
+    if _PHRASE.fullmatch(text):
+        text = text.casefold()
+    text = _SHORT_FRAC.sub(lambda m: rf"\frac{{{m[1] or m[2] or ''}}}{{{m[3] or m[4] or ''}}}", text)
+    text = _SHORT_SCRIPT.sub(r"\1\2", _SHORT_ROOT.sub(r"\\sqrt{\1}", text))
+    return text.replace(" ", "")
+
+
+def _ascii_digit(match: re.Match[str]) -> str:
+    digit = unicodedata.decimal(match.group(), None)
+    return match.group() if digit is None else str(digit)
+
+
+def _without_outer_braces(text: str) -> str:
+    """``{{5}}`` as ``5``; braces that do not close each other are left as they are."""
+    depth = 0
+    leading = len(text) - len(text.lstrip("{"))
+    wrapped = min(leading, len(text) - len(text.rstrip("}")))
+    if not 0 < wrapped <= _MAX_BRACES:
+        return text
+    lowest = wrapped
+    for character in text[: len(text) - wrapped]:
+        depth += (character == "{") - (character == "}")
+        lowest = min(lowest, depth) if depth < wrapped and character == "}" else lowest
+    return text[lowest : len(text) - lowest].strip() if depth == wrapped else text

@@ -1,0 +1,255 @@
+"""Loading by name from every kind of file, and each kind of bad data with its own clear error."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+import time
+import types
+
+import pytest
+
+from marft_envs import datasets
+from marft_envs.datasets import DataError, load
+from marft_envs.datasets.specs import SPECS
+from marft_envs.verdict import Outcome
+
+ROWS = [{"question": f"What is {i} + 1? ", "answer": f"{i} + 1 = {i + 1}\n#### {i + 1:,}"} for i in range(997, 1003)]
+
+
+@pytest.fixture(autouse=True)
+def no_data_folder(monkeypatch):
+    monkeypatch.delenv("MARFT_DATA", raising=False)
+
+
+def write(path, rows):
+    """Rows in the format that the name of ``path`` says."""
+    if path.suffix == ".parquet":
+        pa = pytest.importorskip("pyarrow", reason="parquet needs pyarrow: pip install marft-envs[data]")
+        pa.parquet = pytest.importorskip("pyarrow.parquet")
+        pa.parquet.write_table(pa.Table.from_pylist(rows), path)
+        return path
+    text = json.dumps(rows) if ".json" in path.suffixes else "".join(json.dumps(row) + "\n" for row in rows)
+    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "a.json", "a.json.gz", "a.parquet"])
+def test_every_kind_of_file(tmp_path, name):
+    task = load("gsm8k", path=write(tmp_path / name, ROWS))
+    assert (task.name, task.size, task.rows, task.excluded) == ("gsm8k", 6, 6, {})
+    problem = task.problem(3)
+    assert (problem.prompt, problem.gold) == ("What is 1000 + 1?", "1001")  # 1,001 in the file
+    assert dict(problem.notes) == {"row": 3, "split": "test"}
+    assert task.grade(r"\boxed{1001}", problem).outcome is Outcome.CORRECT
+    assert task.grade("1001.", problem).outcome is Outcome.CORRECT
+    assert task.grade(r"\boxed{1000}", problem).outcome is Outcome.WRONG
+    assert str(tmp_path / name) in task.origin and "sha256" in task.origin
+
+
+@pytest.mark.parametrize("place", ["gsm8k/train.jsonl", "train.jsonl"])
+def test_a_folder_and_the_variable(tmp_path, monkeypatch, place):
+    (tmp_path / "gsm8k").mkdir()
+    if place == "train.jsonl":
+        (tmp_path / "gsm8k").rmdir()
+    write(tmp_path / place, ROWS)
+    assert load("gsm8k", path=tmp_path, split="train").size == 6
+    monkeypatch.setenv("MARFT_DATA", str(tmp_path))  # read at call time
+    assert load("gsm8k", split="train").size == 6
+
+
+def test_limit_and_seed(tmp_path):
+    path = write(tmp_path / "a.jsonl", ROWS)
+    golds = [load("gsm8k", path=path, limit=4).problem(i).gold for i in range(4)]
+    assert golds == ["998", "999", "1000", "1001"]
+    shuffled = [[load("gsm8k", path=path, seed=seed).problem(i).gold for i in range(6)] for seed in (1, 1, 2)]
+    assert shuffled[0] == shuffled[1] != shuffled[2]
+    assert sorted(shuffled[0], key=int) == [str(n) for n in range(998, 1004)]
+    assert [load("gsm8k", path=path, seed=1, limit=2).problem(i).gold for i in range(2)] == shuffled[0][:2]
+
+
+def test_svamp_rows(tmp_path):
+    rows = [
+        {"ID": f"chal-{i}", "Body": "Ann has 8 pens. ", "Question": "How many?", "Answer": answer, "Type": "Sum"}
+        for i, answer in enumerate([8.0, "145.0", 14.5, -2.0, 7] * 4)
+    ]
+    path = write(tmp_path / "all.jsonl", rows)
+    parts = {split: load("svamp", path=path, split=split) for split in ("train", "test")}
+    golds = {s: [t.problem(i).gold for i in range(t.size)] for s, t in parts.items()}
+    assert set(golds["train"]) <= {"8", "145", "29/2", "-2", "7"}
+    ids = [t.problem(i).notes["id"] for t in parts.values() for i in range(t.size)]
+    assert sorted(ids) == sorted(row["ID"] for row in rows)  # each row in one split
+    assert parts["train"].problem(0).prompt == "Ann has 8 pens. How many?"
+
+
+def test_math_keeps_numeric_golds_and_counts_the_rest(tmp_path, caplog):
+    solutions = [
+        r"so $\boxed{\frac{3}{4}}$",
+        r"$\boxed{x+1}$",
+        r"\boxed{}",
+        r"\boxed 9$.",
+        r"no \boxed{1, then \boxed{-2}",
+    ]
+    rows = [{"problem": "p", "solution": s, "level": "Level 1", "type": "Algebra"} for s in solutions]
+    with caplog.at_level("WARNING"):
+        task = load("math", path=write(tmp_path / "test.jsonl", rows))
+    assert [task.problem(i).gold for i in range(task.size)] == [r"\frac{3}{4}", "9", "-2"]
+    assert task.excluded == {"the gold answer is not a number": 1, r"no answer in a balanced \boxed": 1}
+    assert dict(task.problem(1).notes) == {"level": "Level 1", "type": "Algebra", "row": 3, "split": "test"}
+    assert "2 of 5 rows left out" in caplog.text
+
+
+def message(kind, name="gsm8k", **arguments):
+    with pytest.raises(kind) as caught:
+        load(name, **arguments)
+    return str(caught.value)
+
+
+def test_unknown_names_and_arguments(tmp_path):
+    path = write(tmp_path / "a.jsonl", ROWS)
+    text = message(DataError, "gsm8")
+    assert "dataset='gsm8': unknown, expected one of gsm8k, svamp, math" in text and "did you mean 'gsm8k'?" in text
+    assert "got int, expected str" in message(TypeError, 5)
+    assert "split='validation': gsm8k has train, test" in message(ValueError, path=path, split="validation")
+    assert "limit=0: expected at least 1" in message(ValueError, path=path, limit=0)
+    assert "limit='3': got str, expected int" in message(TypeError, path=path, limit="3")
+    assert "seed=-1: expected at least 0" in message(ValueError, path=path, seed=-1)
+
+
+def test_index_out_of_range(tmp_path):
+    task = load("gsm8k", path=write(tmp_path / "a.jsonl", ROWS))
+    for index in (-1, 6):
+        with pytest.raises(IndexError, match=rf"gsm8k \(size 6\)={index}: expected 0 to 5"):
+            task.problem(index)
+    with pytest.raises(TypeError, match="expected int"):
+        task.problem(1.0)
+
+
+def test_missing_places(tmp_path, monkeypatch):
+    assert "nowhere.jsonl: no such file or folder" in message(FileNotFoundError, path=tmp_path / "nowhere.jsonl")
+    assert "no test.* for gsm8k" in message(FileNotFoundError, path=tmp_path)
+    monkeypatch.setenv("MARFT_DATA", str(tmp_path / "gone"))
+    assert "gone': no such folder" in message(FileNotFoundError)
+
+
+def test_the_other_split_by_its_name(tmp_path):
+    path = write(tmp_path / "train.jsonl", ROWS)
+    assert "by its name the split 'train', expected a file of split='test'" in message(DataError, path=path)
+
+
+def test_wrong_columns_name_what_was_found(tmp_path):
+    path = write(tmp_path / "a.jsonl", [*ROWS, {"question": "q", "reply": "5"}])
+    text = message(DataError, path=path)
+    assert "row 6 lacks answer; columns found: question, reply" in text and str(path) in text
+    assert "lacks ID, Body, Question, Answer" in message(DataError, "svamp", path=write(tmp_path / "s.jsonl", ROWS))
+
+
+def test_corrupt_files_are_named(tmp_path):
+    def spoil(name, raw):
+        (tmp_path / name).write_bytes(raw)
+        return message(DataError, path=tmp_path / name)
+
+    assert "a.jsonl, line 2: not valid JSON" in spoil(
+        "a.jsonl", b'{"question": "q", "answer": "#### 1"}\n{"question": '
+    )
+    assert "b.jsonl, line 1: got int, expected an object" in spoil("b.jsonl", b"5\n")
+    assert "c.json: not valid JSON" in spoil("c.json", b'[{"question": "q"}')
+    assert "d.json: item 0: got str, expected an object" in spoil("d.json", b'["q"]')
+    assert "e.jsonl.gz: not a readable gzip file" in spoil("e.jsonl.gz", b"no gzip")
+    assert "f.jsonl.gz: not a readable gzip file" in spoil("f.jsonl.gz", gzip.compress(b"{}" * 99)[:-12])
+    assert "g.jsonl: not UTF-8 text" in spoil("g.jsonl", b"\xff\xfe{}")
+    assert "h.jsonl: the file is empty" in spoil("h.jsonl", b"")
+    assert "i.json: the file is empty" in spoil("i.json", b"[]")
+    assert "j.csv: unknown kind of file" in spoil("j.csv", b"a,b")
+    assert "k.jsonl, line 1: not valid JSON" in spoil("k.jsonl", b"[" * 0 + b'{"a":' + b"[" * 200_000)
+    pytest.importorskip("pyarrow", reason="parquet needs pyarrow: pip install marft-envs[data]")
+    assert "l.parquet: not a readable parquet file" in spoil("l.parquet", b"PAR1 no parquet")
+
+
+def test_no_usable_row(tmp_path):
+    path = write(tmp_path / "a.jsonl", [{"question": "q", "answer": "five"}])
+    assert "no usable row among 1: {'no #### in the answer': 1}" in message(DataError, path=path)
+
+
+def test_missing_extras_are_named(tmp_path, monkeypatch):
+    path = tmp_path / "a.parquet"
+    path.write_bytes(b"PAR1")
+    for module in ("pyarrow", "datasets"):
+        monkeypatch.setitem(sys.modules, module, None)
+    assert "pip install marft-envs[data]" in message(ImportError, path=path)
+    assert "pip install marft-envs[data]" in message(ImportError)
+
+
+class Part(list):
+    """Stands for a ``datasets.Dataset``: rows and a fingerprint."""
+
+    _fingerprint = "f00d"
+
+
+def fake_hub(monkeypatch, *, answers, cached=True):
+    """The two libraries with a hub that answers or not; returns the calls of ``load_dataset``."""
+    calls = []
+    library = types.SimpleNamespace(config=types.SimpleNamespace(HF_HUB_OFFLINE=False))
+    hub = types.SimpleNamespace(constants=types.SimpleNamespace(HF_HUB_OFFLINE=False))
+
+    def load_dataset(repository, config, *, split, revision):
+        calls.append((repository, config, split, revision, library.config.HF_HUB_OFFLINE, hub.constants.HF_HUB_OFFLINE))
+        if not cached and not answers:
+            raise ConnectionError("Couldn't reach it")
+        return Part(ROWS)
+
+    def dataset_info(repository, *, revision, timeout):
+        assert timeout <= 10
+        if not answers:
+            raise ConnectionError("Name or service not known")
+        return types.SimpleNamespace(sha="c0ffee")
+
+    library.load_dataset = load_dataset
+    hub.HfApi = lambda: types.SimpleNamespace(dataset_info=dataset_info)
+    monkeypatch.setitem(sys.modules, "datasets", library)
+    monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
+    return calls, library, hub
+
+
+def test_the_hub_is_read_at_the_pinned_revision(monkeypatch):
+    calls, _, _ = fake_hub(monkeypatch, answers=True)
+    task = load("gsm8k", split="train")
+    assert calls == [("openai/gsm8k", "main", "train", SPECS["gsm8k"].hub.revision, False, False)]
+    assert task.origin == "openai/gsm8k (c0ffee)"
+
+
+def test_the_cache_is_read_offline_when_the_hub_is_out_of_reach(monkeypatch):
+    calls, library, hub = fake_hub(monkeypatch, answers=False)
+    assert load("gsm8k").origin == "openai/gsm8k (cache f00d)"
+    assert calls[0][-2:] == (True, True)
+    assert not library.config.HF_HUB_OFFLINE and not hub.constants.HF_HUB_OFFLINE  # as before
+
+
+def test_math_is_read_from_all_its_configs(monkeypatch):
+    calls, _, _ = fake_hub(monkeypatch, answers=True)
+    with pytest.raises(DataError, match="EleutherAI/hendrycks_math: row 0 lacks problem, solution"):
+        load("math")
+    assert len({config for _, config, *_ in calls}) == 7
+
+
+def test_neither_file_nor_hub_says_what_was_tried(monkeypatch, tmp_path):
+    fake_hub(monkeypatch, answers=False, cached=False)
+    monkeypatch.setenv("MARFT_DATA", str(tmp_path))
+    text = message(DataError)
+    for part in ("no test.* for gsm8k", "openai/gsm8k", "Name or service not known", "path=", "MARFT_DATA"):
+        assert part in text
+
+
+def test_the_real_library_out_of_reach_fails_within_seconds(tmp_path):
+    pytest.importorskip("datasets", reason="needs datasets: pip install marft-envs[data]")
+    environment = {**os.environ, "HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(tmp_path)}
+    script = "from marft_envs.datasets import load\nload('gsm8k')"
+    started = time.perf_counter()
+    result = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=60)
+    assert "DataError: dataset='gsm8k', split='test' was not found. Tried: MARFT_DATA is not set" in result.stderr
+    assert time.perf_counter() - started < 20
+
+
+def test_names_are_documented():
+    assert all(f"| {name} |" in datasets.__doc__ for name in datasets.NAMES)
