@@ -1,0 +1,1 @@
+"""Generation: token ids in, token ids and behaviour log-probabilities out."""

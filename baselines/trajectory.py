@@ -1,0 +1,145 @@
+"""What a rollout hands to the learner, and the axis letters of this package.
+
+B: episodes of a batch. K: turns of an episode, flat over rounds, in execution order. N: the turns of one agent in the
+batch. L: tokens of prompt + action. T: tokens of an action. Masks are bool; True = counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from marft_envs.batch import Episode
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """One sampled action as the sampler saw it. Ids are never made again from text.
+
+    prompt_ids, action_ids: tokens, the action's with its stop token. logprobs: behaviour log-probability of each action
+    token at the sampling temperature. text: what the environment gets. truncated: stopped by the length limit.
+    """
+
+    prompt_ids: tuple[int, ...]
+    action_ids: tuple[int, ...]
+    logprobs: tuple[float, ...]
+    text: str
+    truncated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AgentTurns:
+    """All turns of one agent in a batch, padded on the right.
+
+    episode, slot: [N] which row b and which flat turn k. tokens, token_mask: [N, L]. prompt_length: [N].
+    action_mask: [N, T]. behaviour: [N, T] the sampler's log-probs. words: [N]. truncated: [N] bool.
+    """
+
+    episode: Tensor
+    slot: Tensor
+    tokens: Tensor
+    token_mask: Tensor
+    prompt_length: Tensor
+    action_mask: Tensor
+    behaviour: Tensor
+    words: Tensor
+    truncated: Tensor
+
+    def __len__(self) -> int:
+        return len(self.episode)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Whole episodes. agents: the learners' order. turns: per agent. mask, agent_index, round_index, position: [B, K]
+    (position = place in the round). round_end, terminated, ended: [B, K], see ``advantages.chained_gae``.
+    round_score: [B, K] the team's score of that turn's round, written on every turn of it. score: [B].
+    """
+
+    agents: tuple[str, ...]
+    turns: dict[str, AgentTurns]
+    mask: Tensor
+    agent_index: Tensor
+    round_index: Tensor
+    position: Tensor
+    round_end: Tensor
+    terminated: Tensor
+    ended: Tensor
+    round_score: Tensor
+    score: Tensor
+
+
+def make_batch(episodes: Sequence[Episode], agents: Sequence[str], pad_id: int) -> Batch:
+    """Pad graded episodes, whose steps kept a ``Generation``, into tensors. Un-padding gives the episodes back.
+
+    Raises ValueError for no episodes and for an episode that was not graded: drop and count those before.
+    """
+    if not episodes:
+        raise ValueError("episodes=[]: expected at least one graded episode")
+    for episode in episodes:
+        if episode.not_graded:
+            raise ValueError(f"episode of problem {episode.index} was not graded ({episode.not_graded}): drop it first")
+    shape = (len(episodes), max(len(e.steps) for e in episodes))
+    tables = {name: torch.zeros(shape, dtype=torch.long) for name in ("agent", "round", "position")}
+    flags = {name: torch.zeros(shape, dtype=torch.bool) for name in ("mask", "round_end", "terminated", "ended")}
+    round_score = torch.zeros(shape)
+    places: dict[str, list[tuple[int, int]]] = {agent: [] for agent in agents}
+    for b, episode in enumerate(episodes):
+        rounds = [step.request.round for step in episode.steps]
+        last = len(rounds) - 1
+        for k, step in enumerate(episode.steps):
+            places[step.request.agent].append((b, k))
+            tables["agent"][b, k] = agents.index(step.request.agent)
+            tables["round"][b, k] = rounds[k]
+            tables["position"][b, k] = k - rounds.index(rounds[k])
+            flags["mask"][b, k] = True
+            flags["round_end"][b, k] = k == last or rounds[k + 1] != rounds[k]
+            if rounds[k] == rounds[last]:
+                round_score[b, k] = episode.score
+        flags["terminated"][b, last] = episode.terminated
+        flags["ended"][b, last] = True
+    return Batch(
+        agents=tuple(agents),
+        turns={agent: _agent_turns(episodes, where, pad_id) for agent, where in places.items()},
+        mask=flags["mask"],
+        agent_index=tables["agent"],
+        round_index=tables["round"],
+        position=tables["position"],
+        round_end=flags["round_end"],
+        terminated=flags["terminated"],
+        ended=flags["ended"],
+        round_score=round_score,
+        score=torch.tensor([e.score for e in episodes]),
+    )
+
+
+def _agent_turns(episodes: Sequence[Episode], where: list[tuple[int, int]], pad_id: int) -> AgentTurns:
+    generations: list[Generation] = [episodes[b].steps[k].kept for b, k in where]
+    n = len(generations)
+    longest = max((len(g.prompt_ids) + len(g.action_ids) for g in generations), default=0)
+    longest_action = max((len(g.action_ids) for g in generations), default=0)
+    tokens = torch.full((n, longest), pad_id, dtype=torch.long)
+    token_mask = torch.zeros((n, longest), dtype=torch.bool)
+    action_mask = torch.zeros((n, longest_action), dtype=torch.bool)
+    behaviour = torch.zeros((n, longest_action))
+    for i, g in enumerate(generations):
+        ids = torch.tensor(g.prompt_ids + g.action_ids)
+        tokens[i, : len(ids)] = ids
+        token_mask[i, : len(ids)] = True
+        action_mask[i, : len(g.action_ids)] = True
+        behaviour[i, : len(g.action_ids)] = torch.tensor(g.logprobs)
+    place = torch.tensor(where, dtype=torch.long).reshape(n, 2)
+    return AgentTurns(
+        episode=place[:, 0],
+        slot=place[:, 1],
+        tokens=tokens,
+        token_mask=token_mask,
+        prompt_length=torch.tensor([len(g.prompt_ids) for g in generations], dtype=torch.long),
+        action_mask=action_mask,
+        behaviour=behaviour,
+        words=torch.tensor([max(1, len(g.text.split())) for g in generations], dtype=torch.long),
+        truncated=torch.tensor([g.truncated for g in generations], dtype=torch.bool),
+    )

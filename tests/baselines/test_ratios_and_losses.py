@@ -1,0 +1,101 @@
+"""Golden G6 of algorithms.md, and the pieces around it."""
+
+import math
+
+import pytest
+import torch
+
+from baselines.losses import (
+    bce_value_loss,
+    clipped_policy_loss,
+    clipped_value_loss,
+    explained_variance,
+    kl_to_reference,
+)
+from baselines.ratios import action_logprob, compound, effective_sample_size, step_monitor
+
+OLD, NEW = torch.tensor([-10.0, -12, -8], dtype=torch.float64), torch.tensor([-9.5, -12.6, -8], dtype=torch.float64)
+LENGTH, ADVANTAGE = torch.tensor([5, 6, 4]), torch.tensor([1.0, -1, 0.5], dtype=torch.float64)
+
+
+def per_token(total):
+    """Token log-probs whose sum over each action's tokens is ``total``: equal shares, padded to 6."""
+    mask = torch.arange(6) < LENGTH.unsqueeze(-1)
+    return (total / LENGTH).unsqueeze(-1).expand(3, 6) * mask + 7.0 * ~mask, mask  # padding must not count
+
+
+@pytest.mark.parametrize(
+    ("normalization", "ratio", "loss", "monitor", "clipped"),
+    [
+        ("sum", [1.648721, 0.548812, 1], -0.3, 0.09917764, 2 / 3),
+        ("token", [1.105171, 0.904837, 1], -0.233445, 0.00333611, 0.0),
+    ],
+)
+def test_g6(normalization, ratio, loss, monitor, clipped):
+    words = torch.tensor([1, 1, 1])
+    old, new = (action_logprob(*per_token(x), normalization, words) for x in (OLD, NEW))
+    rho = (new - old).exp()
+    found = clipped_policy_loss(rho, ADVANTAGE, 0.2, torch.ones(3, dtype=torch.float64))
+    torch.testing.assert_close(rho, torch.tensor(ratio, dtype=torch.float64), rtol=0, atol=1e-6)
+    assert float(found.loss) == pytest.approx(loss, abs=1e-6)
+    assert float(step_monitor(rho).mean()) == pytest.approx(monitor, abs=1e-8)
+    assert float(found.clip_fraction) == pytest.approx(clipped)
+
+
+def test_g6_reverse_is_k3_of_the_reference():
+    """k3 with the new policy as theta and the old as reference, each action one token: mean 0.10954982."""
+    mask = torch.ones(3, 1, dtype=torch.bool)
+    found = kl_to_reference(NEW.unsqueeze(-1), OLD.unsqueeze(-1), mask)
+    assert float(found) == pytest.approx(0.10954982, abs=1e-8)
+
+
+def test_kl_ignores_padding_and_is_zero_at_the_reference():
+    logprobs = torch.tensor([[-1.0, -2.0, 5.0]])
+    mask = torch.tensor([[True, True, False]])
+    assert float(kl_to_reference(logprobs, torch.tensor([[-1.0, -2.0, -9.0]]), mask)) == 0.0
+
+
+def test_word_normalisation_never_divides_by_zero():
+    logprobs, mask = torch.tensor([[-3.0, -3.0]]), torch.ones(1, 2, dtype=torch.bool)
+    assert float(action_logprob(logprobs, mask, "word", torch.tensor([0]))) == -6.0
+    assert float(action_logprob(logprobs, mask, "word", torch.tensor([3]))) == -2.0
+    with pytest.raises(ValueError, match="normalization='letters': expected one of sum, token, word"):
+        action_logprob(logprobs, mask, "letters", torch.tensor([1]))
+
+
+def test_factor_stands_outside_the_clip():
+    # rho = 1.5 clips to 1.2; M = 2, A = 1: loss = max(-1.5 * 2, -1.2 * 2) = -2.4. Inside the clip it would be -1.2.
+    found = clipped_policy_loss(torch.tensor([1.5]), torch.tensor([1.0]), 0.2, torch.tensor([2.0]))
+    assert float(found.loss) == pytest.approx(-2.4)
+
+
+def test_compound_multiplies_and_clamps():
+    m = compound(torch.tensor([1.0, 1.5, 1.5]), torch.tensor([0.2, 0.2, 3.0]), torch.zeros(3), (0.5, 2.0))
+    torch.testing.assert_close(m, torch.tensor([math.exp(0.2), 1.5 * math.exp(0.2), 2.0]))
+    assert not compound(torch.ones(1), torch.zeros(1, requires_grad=True), torch.zeros(1), (0.5, 2.0)).requires_grad
+
+
+def test_effective_sample_size():
+    assert float(effective_sample_size(torch.ones(5))) == 1.0
+    # weights 1 and 3: 16 / (2 * 10) = .8
+    assert float(effective_sample_size(torch.tensor([1.0, 3.0]))) == pytest.approx(0.8)
+
+
+def test_value_losses():
+    # V = 1 moved from 0 with clip .2 towards G = 1: Huber(0) = 0 and Huber(.2 - 1) = .32; the larger counts
+    loss = clipped_value_loss(torch.tensor([1.0]), torch.tensor([0.0]), torch.tensor([1.0]), 0.2)
+    assert float(loss) == pytest.approx(0.32)
+    assert float(bce_value_loss(torch.tensor([0.0]), torch.tensor([1.0]))) == pytest.approx(math.log(2))
+
+
+def test_explained_variance():
+    target = torch.tensor([0.0, 1.0, 0.0, 1.0])
+    assert explained_variance(target, target) == 1.0
+    assert explained_variance(torch.full((4,), 0.5), target) == pytest.approx(0.0)
+    assert math.isnan(explained_variance(target, torch.ones(4)))
+
+
+def test_loss_gradient_agrees_with_finite_differences():
+    log_ratio = torch.tensor([0.05, -0.1, 0.3], dtype=torch.float64, requires_grad=True)
+    advantage, factor = torch.tensor([1.0, -0.5, 2.0], dtype=torch.float64), torch.tensor([1.0, 1.3, 0.7]).double()
+    assert torch.autograd.gradcheck(lambda x: clipped_policy_loss(x.exp(), advantage, 0.2, factor).loss, log_ratio)

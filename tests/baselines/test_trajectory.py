@@ -1,0 +1,72 @@
+"""Batches of real rollouts: un-padding gives the episodes back, and ids are never made again from text."""
+
+import numpy as np
+import pytest
+import torch
+
+from baselines.engine.torch_engine import Decoding, TorchEngine, invert
+from baselines.rollout import TeamSampler
+from baselines.trajectory import make_batch
+from marft_envs.batch import Episode
+
+
+def test_unpadding_gives_the_episodes_back(duo):
+    batch = duo.batch
+    for agent, turns in batch.turns.items():
+        for i in range(len(turns)):
+            step = duo.episodes[int(turns.episode[i])].steps[int(turns.slot[i])]
+            kept = step.kept
+            assert step.request.agent == agent
+            assert turns.tokens[i][turns.token_mask[i]].tolist() == list(kept.prompt_ids + kept.action_ids)
+            assert int(turns.prompt_length[i]) == len(kept.prompt_ids)
+            assert int(turns.action_mask[i].sum()) == len(kept.action_ids)
+            np.testing.assert_allclose(turns.behaviour[i][turns.action_mask[i]], kept.logprobs, rtol=1e-6)
+    assert batch.score.tolist() == [e.score for e in duo.episodes]
+    assert 0 < float(batch.score.mean()) < 1
+
+
+def test_flags_of_a_one_round_duo(duo):
+    batch = duo.batch
+    assert batch.round_end.tolist() == batch.terminated.tolist() == batch.ended.tolist() == [[False, True]] * 32
+    assert batch.position.tolist() == batch.agent_index.tolist() == [[0, 1]] * 32
+
+
+def test_an_ungraded_episode_is_refused():
+    with pytest.raises(ValueError, match="problem 5 was not graded"):
+        make_batch([Episode(5, not_graded="the disk")], ["a_0"], 0)
+    with pytest.raises(ValueError, match="at least one graded episode"):
+        make_batch([], ["a_0"], 0)
+
+
+def test_what_an_episode_draws_does_not_depend_on_its_batch(duo):
+    """The same problems alone and among others, in another order: the same texts."""
+    sampler = TeamSampler(duo.engine, duo.loaded, (0, 7))
+    alone = duo.runner.play(sampler, indices=[9, 3])
+    texts = [[s.text for s in e.steps] for e in alone]
+    assert texts == [[s.text for s in duo.episodes[i].steps] for i in (9, 3)]
+
+
+def test_repetitions_of_one_problem_draw_differently(duo):
+    sampler = TeamSampler(duo.engine, duo.loaded, (0, 7))
+    group = duo.runner.play(sampler, indices=[4] * 16)
+    assert len({e.steps[0].text for e in group}) > 1
+
+
+def test_inversion_sampling_follows_the_distribution():
+    logp = torch.tensor([0.2, 0.5, 0.3]).log().expand(3000, 3)
+    u = torch.as_tensor((np.arange(3000) + 0.5) / 3000)
+    counts = torch.bincount(invert(logp, u), minlength=3)
+    assert counts.tolist() == [600, 1500, 900]
+    assert invert(logp[:1], torch.tensor([1.0 - 1e-16])).item() == 2
+
+
+def test_a_text_without_a_stop_is_marked_truncated(duo):
+    engine = TorchEngine(duo.policy, duo.loaded.tokenizer, Decoding(max_new_tokens=1))
+    (g,) = engine.generate("actor_0", [duo.loaded.tokenizer("7+4=", add_special_tokens=False)["input_ids"]], None)
+    assert g.truncated and len(g.action_ids) == 1
+
+
+@pytest.mark.parametrize("name", ["max_new_tokens", "temperature", "rows", "max_prompt_tokens"])
+def test_decoding_limits_are_named(name):
+    with pytest.raises(ValueError, match=f"Decoding {name}=0: expected a positive number"):
+        Decoding(**{name: 0})
