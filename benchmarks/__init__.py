@@ -1,0 +1,1 @@
+"""The comparison: arms x tasks x seeds -> rows -> report. `compare.py` is the main job."""

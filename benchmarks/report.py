@@ -1,0 +1,62 @@
+"""Rebuild every figure of a results folder from its rows.jsonl: `python benchmarks/report.py RESULTS_FOLDER`.
+
+Writes summary.json, report.md and one curve per task into the folder, and prints the tables. Needs numpy, scipy and
+matplotlib; no torch. Exit code 2 and one line on stderr when the folder cannot be reported.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+if __name__ == "__main__" and not __package__:  # run as a file: the repository root replaces this folder on the path
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+
+from benchmarks.curves import curve_name, draw_curves
+from benchmarks.read_rows import ReportError, load_rows
+from benchmarks.summary import Summary, summarise
+from benchmarks.text_tables import render_text
+
+__all__ = ["ReportError", "draw_curves", "load_rows", "main", "render_text", "summarise", "write_report"]
+
+
+def write_report(folder: Path | str) -> str:
+    """Build summary.json, the curves and report.md from `folder`/rows.jsonl alone; return the text."""
+    folder = Path(folder)
+    summary = summarise(load_rows(folder))
+    text = render_text(summary)
+    (folder / "summary.json").write_text(json.dumps(summary, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    draw_curves(summary, folder)
+    (folder / "report.md").write_text(_markdown(summary, text), encoding="utf-8")
+    return text
+
+
+def _markdown(summary: Summary, text: str) -> str:
+    """The text as it is printed, and the curves below it."""
+    pictures = "\n".join(f"![learning curves, {task}]({curve_name(task)})" for task in summary["tasks"])
+    return f"# Comparison of learners\n\n```text\n{text}```\n\n{pictures}\n"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Command line: report one results folder."""
+    parser = argparse.ArgumentParser(prog="benchmarks/report.py", description="Rebuild a report from rows.jsonl.")
+    parser.add_argument("results_folder", type=Path, help="folder that compare.py wrote; holds rows.jsonl")
+    folder = parser.parse_args(arguments).results_folder
+    try:
+        text = write_report(folder)
+    except ReportError as error:
+        print(f"report: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"report: cannot read or write in {folder}: {error.strerror or error}", file=sys.stderr)
+        return 2
+    print(text, end="")
+    print(f"\nWritten to {folder}: report.md, summary.json, curve_*.png")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,388 @@
+"""The report against a small rows.jsonl whose figures are known, and against every kind of broken folder."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import report
+from benchmarks.curves import limits
+from benchmarks.layout import WIDTH, points
+
+ROOT = Path(__file__).resolve().parents[2]
+ITEMS = 10
+# Items solved of 10, sampled, by arm and seed, at updates 0, 5, 10.
+SOLVED = {
+    ("ippo", 0): (3, 6, 7),
+    ("ippo", 1): (4, 6, 8),
+    ("ippo", 2): (2, 5, 6),
+    ("marft", 0): (3, 8, 9),
+    ("marft", 1): (4, 9, 6),  # falls by 3 items from its best
+    ("marft", 2): (2, 5, 9),
+}
+
+
+def eval_row(arm, seed, update, solved, task="relay", mode="sampled", items=ITEMS, **changes):
+    scores = [1.0] * solved + [0.0] * (items - solved)
+    row = {"kind": "eval", "arm": arm, "task": task, "seed": seed, "update": update, "mode": mode,
+           "accuracy": solved / items, "n": items, "no_answer": 1, "not_graded": 2,
+           "item_index": list(range(items)), "item_score": scores}  # fmt: skip
+    return row | changes
+
+
+def train_row(arm, seed, update, task="relay", **changes):
+    agent = {"clip_fraction": update / 100, "kl_reference": 0.5, "entropy": 1.0 - update / 20, "mean_length": 2.5}
+    row = {"kind": "train", "arm": arm, "task": task, "seed": seed, "update": update, "episodes": 64 * update,
+           "reward": 0.5, "prompt_tokens": 600 * update, "generated_tokens": (300 + 3 * (arm == "marft")) * update,
+           "trained_tokens": 900 * update, "wall_s": 0.8, "seconds": {"rollout": 0.4, "actor": 0.2},
+           "agents": {"reasoner_0": agent, "actor_0": agent | ({"factor_ess": 0.9} if arm == "marft" else {})},
+           "explained_variance": None if update == 1 else 0.3}  # fmt: skip
+    return row | changes
+
+
+def make_rows(solved=SOLVED, task="relay", modes=("sampled", "greedy"), **config):
+    """A finished comparison: greedy solves one more item than sampled."""
+    rows = [{"kind": "run", "config": {"updates": 10, **config}, "config_hash": "abc", "versions": {}, "hardware": "x",
+             "started": "2026-01-01"}]  # fmt: skip
+    for (arm, seed), counts in solved.items():
+        for update, count in zip((0, 5, 10), counts, strict=True):
+            rows += [eval_row(arm, seed, update, count + (mode == "greedy"), task, mode) for mode in modes]
+        rows += [train_row(arm, seed, update, task) for update in range(1, 11)]
+    return rows
+
+
+def write(folder, rows, tail=""):
+    folder.mkdir(exist_ok=True)
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows) + tail)
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return write(tmp_path / "results", make_rows())
+
+
+def sampled(summary, task="relay"):
+    return summary["tasks"][task]["modes"]["sampled"]
+
+
+def test_accuracy_before_and_after_with_t_intervals():
+    block = sampled(report.summarise(make_rows()))["arms"]["ippo"]
+    # finals .7 .8 .6: mean .7, sd .1, half-width 4.30265 * .1 / sqrt 3 = .248414.
+    assert block["finals"] == [0.7, 0.8, 0.6] and block["seeds"] == [0, 1, 2]
+    assert block["after"]["mean"] == pytest.approx(0.7)
+    assert block["after"]["low"] == pytest.approx(0.7 - 0.248414, abs=1e-6)
+    assert block["before"]["mean"] == pytest.approx(0.3)
+    assert block["iqm"] == pytest.approx(0.7)  # 3 // 4 = 0 are cut
+    assert (block["graded"], block["no_answer"], block["not_graded"]) == (30, 3, 6)
+
+
+def test_paired_difference_and_discordant_items():
+    pair = sampled(report.summarise(make_rows()))["pairs"][0]
+    assert (pair["first"], pair["second"]) == ("marft", "ippo")
+    # Seeds: .9-.7, .6-.8, .9-.6 = .2, -.2, .3: mean .1, sd sqrt(.07) = .264575; half 4.30265 * .264575 / sqrt 3.
+    assert pair["by_seed"] == pytest.approx([0.2, -0.2, 0.3])
+    assert pair["mean"] == pytest.approx(0.1)
+    assert pair["high"] - pair["mean"] == pytest.approx(0.657243, abs=1e-5)
+    assert pair["verdict"] == "inconclusive"
+    # The solved items are the first ones, so 2 + 3 items go to marft, 2 to ippo, of 30.
+    assert (pair["first_better"], pair["second_better"], pair["items"]) == (5, 2, 30)
+    # marft's .9 .6 .9 against .7 .8 .6: wins 2x3, of .6: one tie: (6 + .5) / 9.
+    assert pair["probability_of_improvement"] == pytest.approx(6.5 / 9)
+
+
+def test_course_of_training():
+    block = sampled(report.summarise(make_rows()))
+    marft = block["arms"]["marft"]
+    # Level: mean start .3, best mean end .8 (marft): .55. First reached: 5, 5, 10 -> median 5.
+    assert block["threshold"] == pytest.approx(0.55)
+    assert (marft["updates_to_threshold"], marft["threshold_reached"]) == (5, 3)
+    # ippo's seed 2 (.2 .5 .6) reaches it at 10 too.
+    assert (block["arms"]["ippo"]["updates_to_threshold"], block["arms"]["ippo"]["threshold_reached"]) == (5, 3)
+    assert marft["largest_fall"] == pytest.approx([0, 0.3, 0])
+    assert marft["final_fall"] == pytest.approx([0, 0.3, 0]) and marft["collapsed"] == 1
+    # Areas: (.3/2 + .8 + .9/2) / 2 = .7; (.2 + .9 + .3) / 2 = .7; (.1 + .5 + .45) / 2 = .525.
+    assert marft["area_under_curve"]["mean"] == pytest.approx((0.7 + 0.7 + 0.525) / 3)
+
+
+def test_budget_seconds_and_stability():
+    task = report.summarise(make_rows())["tasks"]["relay"]
+    assert task["budget"]["marft"]["episodes"] == 640 and task["budget"]["marft"]["generated_tokens"] == 3030
+    assert task["budget"]["ippo"]["wall_s"] == pytest.approx(8.0)
+    assert task["seconds"]["ippo"] == pytest.approx({"wall_s": 0.8, "rollout": 0.4, "actor": 0.2})
+    # Last quarter of 10 updates: 8, 9, 10 -> mean clip .09; largest .10.
+    clip = task["stability"]["ippo"]["actor_0"]["clip_fraction"]
+    assert clip == pytest.approx({"late": 0.09, "min": 0.01, "max": 0.1})
+    assert "factor_ess" in task["stability"]["marft"]["actor_0"]
+    assert "factor_ess" not in task["stability"]["ippo"]["actor_0"]
+    assert task["stability"]["ippo"]["team"]["explained_variance"]["min"] == 0.3  # null is left out
+    text = report.render_text(report.summarise(make_rows()))
+    assert "Equal in all arms: episodes, prompt tokens, trained tokens; differ: generated tokens (by 1.0 %)." in text
+
+
+def test_counts_that_are_not_totals_are_reported():
+    rows = [row | {"generated_tokens": 300 - row["update"]} if row["kind"] == "train" else row for row in make_rows()]
+    text = report.render_text(report.summarise(rows))
+    assert "NOTE: ippo: generated_tokens falls during a run; expected a total." in text
+
+
+def test_every_figure_is_rebuilt_from_the_rows_alone(folder):
+    text = report.write_report(folder)
+    before = (folder / "summary.json").read_bytes()
+    for name in ("summary.json", "report.md", "curve_relay.png"):
+        (folder / name).unlink()
+    assert report.write_report(folder) == text
+    assert (folder / "summary.json").read_bytes() == before
+    assert text in (folder / "report.md").read_text() and "(curve_relay.png)" in (folder / "report.md").read_text()
+    assert (folder / "curve_relay.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_summary_equals_a_direct_recomputation(folder):
+    rows = report.load_rows(folder)
+    summary = json.loads(json.dumps(report.summarise(rows), allow_nan=False))
+    for arm in ("ippo", "marft"):
+        for mode in ("sampled", "greedy"):
+            last = [row for row in rows if (row.get("mode"), row.get("arm"), row.get("update")) == (mode, arm, 10)]
+            finals = [np.mean(row["item_score"]) for row in last]
+            block = summary["tasks"]["relay"]["modes"][mode]
+            assert block["arms"][arm]["after"]["mean"] == pytest.approx(np.mean(finals))
+            assert block["curves"][arm]["mean"][-1] == pytest.approx(np.mean(finals))
+            half = 4.302653 * np.std(finals, ddof=1) / np.sqrt(3)
+            assert block["curves"][arm]["high"][-1] == pytest.approx(np.mean(finals) + half, abs=1e-6)
+
+
+def test_the_text_shows_seeds_words_and_fits():
+    text = report.render_text(report.summarise(make_rows()))
+    assert max(map(len, text.splitlines())) <= WIDTH and text.isascii()
+    assert "6 of 6 runs finished" in text and "inconclusive" in text
+    assert "  sampled  marft   90.0  60.0   90.0" in text
+    assert "+10.0  [-55.7, +75.7]" in text and "5/2/30" in text
+
+
+def test_a_clear_difference_is_not_called_inconclusive():
+    solved = {("ippo", s): (3, 4, 4 + s % 2) for s in range(5)} | {("marft", s): (3, 8, 8 + s % 2) for s in range(5)}
+    solved[("marft", 0)] = (3, 8, 9)  # differences .5 .4 .4 .4 .4
+    pair = sampled(report.summarise(make_rows(solved)))["pairs"][0]
+    assert pair["verdict"] == "marft ahead" and pair["p"] < 0.001
+
+
+def test_identical_arms_are_inconclusive_and_said_to_be_identical():
+    solved = {(arm, s): (3, 5, 7 + s) for arm in ("ippo", "marft") for s in range(3)}
+    summary = report.summarise(make_rows(solved))
+    pair = sampled(summary)["pairs"][0]
+    assert (pair["mean"], pair["low"], pair["high"], pair["p"], pair["verdict"]) == (0, 0, 0, 1, "inconclusive")
+    assert "Identical on every item of every seed (all pairs)." in report.render_text(summary)
+
+
+def test_pairs_follow_the_ladder_with_marft_against_ippo_first():
+    solved = {(arm, s): (3, 5, 7 + s) for arm in ("marft", "ippo", "mappo", "own_arm") for s in range(2)}
+    pairs = sampled(report.summarise(make_rows(solved)))["pairs"]
+    names = [(pair["first"], pair["second"]) for pair in pairs]
+    assert names[0] == ("marft", "ippo") and len(names) == 6
+    assert ("mappo", "ippo") in names and ("own_arm", "marft") in names
+
+
+def test_unfinished_runs_are_listed_and_only_common_seeds_compared():
+    rows = [row for row in make_rows(arms=["ippo", "marft"], seeds=4)
+            if not (row.get("arm") == "marft" and row.get("seed") == 2 and row["update"] > 6)]  # fmt: skip
+    summary = report.summarise(rows)
+    task, pair = summary["tasks"]["relay"], sampled(summary)["pairs"][0]
+    assert task["runs"] == {"finished": 5, "planned": 8, "unfinished": [{"arm": "marft", "seed": 2, "update": 6}]}
+    assert pair["seeds"] == [0, 1] and pair["mean"] == pytest.approx(0.0)
+    text = report.render_text(summary)
+    assert "5 of 8 runs finished" in text and "marft seed 2 (update 6)" in text
+    assert "Planned runs without any row yet: 2." in text
+    assert "Only seeds finished in both arms are compared: 0, 1; 1 finished in one arm only" in text
+
+
+def test_nothing_finished_is_said_and_drawn(tmp_path):
+    folder = write(tmp_path / "r", [row for row in make_rows() if row.get("update", 0) < 10])
+    text = report.write_report(folder)
+    assert "0 of 6 runs finished" in text and (folder / "curve_relay.png").exists()
+
+
+def test_untrained_arm_is_finished_with_its_first_evaluation():
+    rows = make_rows()
+    rows += [eval_row("untrained", s, 0, 3 + s, mode=mode) for s in range(3) for mode in ("sampled", "greedy")]
+    summary = report.summarise(rows)
+    assert summary["tasks"]["relay"]["runs"]["unfinished"] == []
+    assert sampled(summary)["arms"]["untrained"]["finals"] == [0.3, 0.4, 0.5]
+    assert sampled(summary)["arms"]["untrained"]["area_under_curve"] is None
+
+
+def test_one_seed_shows_the_item_interval_and_no_verdict():
+    summary = report.summarise(make_rows({key: value for key, value in SOLVED.items() if key[1] == 0}))
+    after = sampled(summary)["arms"]["marft"]["after"]
+    # Wilson, 9 of 10: [.5958, .9821] (published tables).
+    assert (after["low"], after["high"]) == (pytest.approx(0.5958, abs=1e-4), pytest.approx(0.9821, abs=1e-4))
+    assert after["method"] == "Wilson over items" and after["item_standard_error"] == pytest.approx(0.1)
+    pair = sampled(summary)["pairs"][0]
+    assert (pair["low"], pair["p"], pair["verdict"]) == (None, None, "inconclusive")
+    text = report.render_text(summary)
+    assert "One seed: no interval, therefore inconclusive (all pairs)." in text
+    assert "An arm with one seed: [Wilson interval over items]" in text
+
+
+def test_holm_over_two_tasks_can_take_a_difference_back():
+    # Differences .1 .1 .1 .2 .2 (mean .14, sd .0548): t = 5.72, p = .0046; .3 -.1 .2 .2 .1 (mean .14): p = .11.
+    clear = {("ippo", s): (3, 5, 5) for s in range(5)} | {("marft", s): (3, 5, 6 + s // 3) for s in range(5)}
+    vague = {("ippo", s): (3, 5, 5) for s in range(5)}
+    vague |= {("marft", s): (3, 5, n) for s, n in enumerate((8, 4, 7, 7, 6))}
+    summary = report.summarise([*make_rows(clear, task="a"), *make_rows(vague, task="b")[1:]])
+    first, second = sampled(summary, "a")["pairs"][0], sampled(summary, "b")["pairs"][0]
+    assert first["p_holm"] == pytest.approx(2 * first["p"]) and second["p_holm"] == pytest.approx(second["p"])
+    assert first["verdict"] == "marft ahead" and "p (Holm)" in report.render_text(summary)
+    first["p_holm"] = 0.06
+    assert "marft ahead *" in report.render_text(summary)
+
+
+def test_repeated_samples_of_an_item_count_once():
+    rows = make_rows()
+    for row in rows:
+        if row["kind"] == "eval":
+            row["item_index"], row["item_score"] = row["item_index"] * 3, row["item_score"] * 3
+    assert sampled(report.summarise(rows))["pairs"][0]["items"] == 30
+
+
+def test_items_that_one_arm_could_not_grade_are_left_out_of_the_pair():
+    rows = make_rows()
+    last = next(row for row in rows if row["kind"] == "eval" and row["arm"] == "marft" and row["update"] == 10)
+    last["item_index"], last["item_score"] = last["item_index"][:9], last["item_score"][:9]  # the unsolved one
+    last["accuracy"] = 1.0
+    summary = report.summarise(rows)
+    pair = sampled(summary)["pairs"][0]
+    assert pair["items"] == 29 and pair["items_left_out"] == 1
+    assert pair["by_seed"][0] == pytest.approx(2 / 9)  # 9 of 9 against 7 of 9, not against 7 of 10
+    assert "1 items graded in one arm only are left out" in report.render_text(summary)
+
+
+def test_ten_seeds_are_bootstrapped_the_same_way_each_time():
+    solved = {(arm, s): (3, 5, 5 + (s * (1 + (arm == "marft"))) % 5) for arm in ("ippo", "marft") for s in range(10)}
+    once, again = (report.summarise(make_rows(solved)) for _ in range(2))
+    assert once == again and sampled(once)["pairs"][0]["method"] == "hierarchical bootstrap"
+    assert "Interval: hierarchical bootstrap" in report.render_text(once)
+
+
+def test_different_items_cannot_be_paired(folder, capsys):
+    rows = make_rows()
+    for row in rows:
+        if row["kind"] == "eval" and row["arm"] == "marft":
+            row["item_index"] = [index + 100 for index in row["item_index"]]
+    write(folder, rows)
+    assert report.main([str(folder)]) == 2
+    assert "seed 0: marft and ippo share no evaluation item" in capsys.readouterr().err
+
+
+def test_a_resumed_run_that_wrote_rows_twice_counts_once():
+    rows = make_rows()
+    stale = [eval_row("ippo", 0, 10, solved, mode=mode) for solved, mode in ((0, "sampled"), (1, "greedy"))]
+    summary = report.summarise([*stale, *rows])
+    assert summary["tasks"]["relay"]["modes"] == report.summarise(rows)["tasks"]["relay"]["modes"]
+    assert summary["notes"] == ["2 rows were written twice (a resumed run); the last one counts"]
+
+
+def test_two_configurations_in_one_file_are_flagged():
+    rows = make_rows()
+    assert "several configurations" in report.render_text(report.summarise([*rows, rows[0] | {"config_hash": "def"}]))
+
+
+def test_a_half_written_last_line_is_tolerated_and_reported(tmp_path):
+    folder = write(tmp_path / "r", make_rows(), tail='{"kind": "eval", "arm": "ip')
+    text = report.write_report(folder)
+    number = len(make_rows()) + 1
+    assert f"NOTE: line {number}, the last of rows.jsonl, is half-written and was left out" in text
+
+
+BAD_ROWS = {
+    "accuracy nan": (eval_row("ippo", 0, 0, 3, accuracy=float("nan")), r"accuracy must lie in \[0, 1\], got nan"),
+    "wrong mean": (eval_row("ippo", 0, 0, 3, accuracy=0.5), "accuracy 0.5 is not the mean of its item scores, 0.3000"),
+    "score nan": (eval_row("ippo", 0, 0, 3, item_score=[float("nan")] * 10), r"item_score of item 0 must lie in"),
+    "lengths": (eval_row("ippo", 0, 0, 3, item_index=[1]), "lists of one length"),
+    "mode": (eval_row("ippo", 0, 0, 3, mode="argmax"), "mode must be one of sampled, greedy, got 'argmax'"),
+    "seed": (eval_row("ippo", "one", 0, 3), "seed must be a whole number of 0 or more, got 'one'"),
+    "missing": ({"kind": "eval", "arm": "ippo"}, "eval row without task, seed, update"),
+    "not an object": ([1], "is not an object with a 'kind'"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_ROWS)
+def test_a_bad_row_is_named_with_its_line(tmp_path, name):
+    row, message = BAD_ROWS[name]
+    folder = write(tmp_path / "r", [make_rows()[0], row, *make_rows()[1:]])
+    with pytest.raises(report.ReportError, match=rf"rows.jsonl line 2.*{message}"):
+        report.load_rows(folder)
+
+
+def test_an_evaluation_without_any_graded_item_is_no_zero(tmp_path):
+    rows = make_rows()
+    for row in rows:
+        if row["kind"] == "eval" and (row["arm"], row["seed"], row["update"]) == ("marft", 2, 10):
+            row.update(accuracy=None, n=0, item_index=[], item_score=[], not_graded=10)
+    summary = report.summarise(report.load_rows(write(tmp_path / "r", rows)))
+    assert sampled(summary)["arms"]["marft"]["finals"] == [0.9, 0.6]
+    assert summary["tasks"]["relay"]["runs"]["unfinished"] == [{"arm": "marft", "seed": 2, "update": 10}]
+
+
+def run_script(*arguments, cwd):
+    command = [sys.executable, str(ROOT / "benchmarks" / "report.py"), *map(str, arguments)]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+
+
+def test_it_runs_as_a_file_from_anywhere_and_loads_no_torch(folder, tmp_path):
+    done = run_script(folder, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "COMPARISON OF LEARNERS" in done.stdout and str(folder) in done.stdout.splitlines()[-1]
+    unwanted = ("torch", "matplotlib.pyplot", "pandas")
+    code = f"import sys, benchmarks.report; print([m for m in {unwanted} if m in sys.modules])"
+    loaded = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert loaded.stdout.strip() == "[]"
+
+
+def test_a_broken_folder_is_one_line_and_exit_code_2(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "none").mkdir()
+    lines = [json.dumps(row) for row in make_rows()]
+    cases = {
+        tmp_path / "absent": "does not exist",
+        tmp_path / "file": "is not a folder",
+        tmp_path / "none": "holds no rows.jsonl",
+        write(tmp_path / "empty", []): "is empty",
+        write(tmp_path / "head", make_rows()[:1]): "has no eval rows",
+        write(tmp_path / "middle", [], tail="\n".join([lines[0], "{broken", *lines[1:]])): "line 2 is not JSON",
+    }
+    for folder, words in cases.items():
+        assert report.main([str(folder)]) == 2
+        error = capsys.readouterr().err
+        assert words in error and str(folder) in error and error.count("\n") == 1
+
+
+def test_a_script_error_has_no_stack_trace(tmp_path):
+    done = run_script(tmp_path / "absent", cwd=tmp_path)
+    assert done.returncode == 2 and "Traceback" not in done.stderr and done.stdout == ""
+
+
+def test_module_names_shadow_nothing():
+    shadowed = {path.stem for path in (ROOT / "benchmarks").glob("*.py")} & set(sys.stdlib_module_names)
+    assert not shadowed, f"these modules in benchmarks/ hide the standard library's when a script runs: {shadowed}"
+
+
+def test_axis_limits_come_from_the_data_and_flat_curves_look_flat():
+    summary = report.summarise(make_rows({("ippo", s): (3, 3, 3) for s in range(2)}, modes=("sampled",)))
+    # All at 30 %: a span of 10 points around it.
+    assert limits(summary["tasks"]["relay"]) == pytest.approx((25, 35))
+    # From 20 to 100 % (greedy 10 of 10): margin .08 * 80 = 6.4 below, cut at 101.5 above.
+    assert limits(report.summarise(make_rows())["tasks"]["relay"]) == pytest.approx((13.6, 101.5))
+
+
+def test_task_names_become_safe_file_names(tmp_path):
+    folder = write(tmp_path / "r", make_rows(task="relay/k=2 ../x"))
+    report.write_report(folder)
+    assert (folder / "curve_relay-k-2-..-x.png").exists()
+
+
+@pytest.mark.parametrize(("value", "text"), [(0.0041, "+0.4"), (-0.0001, "0.0"), (0.0, "0.0"), (None, "-")])
+def test_points(value, text):
+    assert points(value) == text
