@@ -45,8 +45,8 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
     task: problems and grader. team: roles and D. name: the versioned module's, "math_v0"; by default the task's.
     rounds: how often each agent acts (>= 1). memory: what an agent reads of *earlier* rounds: "none", "own" texts,
     own and "parents" (of D), "all". Within a round visibility is exactly D. order: "stable", or a "random" linear
-    extension of D for each round. reward: "shared", "last", "answerer" or a callable (see ``reward.py``). defer_grading: leave the
-    verdicts to a later ``settle`` (the batch runner does).
+    extension of D for each round. reward: "shared", "last", "answerer" or a callable (see ``reward.py``).
+    defer_grading: leave the verdicts to a later ``settle`` (the batch runner does).
     """
 
     metadata: dict[str, Any]

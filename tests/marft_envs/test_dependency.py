@@ -1,5 +1,7 @@
 """D: order, visibility, generations, and every way of writing it."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -50,7 +52,7 @@ def test_the_named_cycle_is_one(n, data):
         Dependency(agents, matrix)
     except CycleError as error:
         walk = [*error.cycle, error.cycle[0]]
-        assert all(matrix[agents.index(i), agents.index(j)] for i, j in zip(walk, walk[1:], strict=False))
+        assert all(matrix[agents.index(i), agents.index(j)] for i, j in pairwise(walk))
     else:
         reach = matrix.astype(int)
         for _ in range(n):

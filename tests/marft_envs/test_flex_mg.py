@@ -91,11 +91,11 @@ def test_spaces_are_the_same_objects_and_hold_every_observation():
     assert env.observation_space("a_0") is env.observation_space("a_0")
     assert env.action_space("a_0") is env.action_space("a_0")
     env.reset(seed=0)
-    for agent in env.agent_iter():
+    for _ in env.agent_iter():
         for other in env.possible_agents:
             assert env.observation_space(other).contains(env.observe(other))
         assert env.state_space.contains(env.state())
-        env.step(None if env.terminations[agent] else "Grüße\n日本 \U0001f600")
+        env.step(None if env.terminations[env.agent_selection] else "Grüße\n日本 \U0001f600")
 
 
 def test_every_agent_sees_profile_problem_own_secret_and_exactly_its_parents():
@@ -116,7 +116,7 @@ def test_clearing_an_edge_removes_that_text_and_nothing_else():
 
 
 def test_observations_do_not_depend_on_the_gold():
-    for texts in (WORDS, {a: "yes" for a in ABC}):
+    for texts in (WORDS, dict.fromkeys(ABC, "yes")):
         views = []
         for gold in ("yes", "no"):
             env = FlexMG(Echo(gold), team("full"), rounds=2)
@@ -125,7 +125,9 @@ def test_observations_do_not_depend_on_the_gold():
 
 
 def test_a_dependency_is_a_cycle_error_at_construction():
-    with pytest.raises(marft_envs.CycleError, match="actor_0 -> reasoner_0 -> actor_0|reasoner_0 -> actor_0 -> reason"):
+    with pytest.raises(
+        marft_envs.CycleError, match=r"actor_0 -> reasoner_0 -> actor_0|reasoner_0 -> actor_0 -> reason"
+    ):
         marft_envs.math_v0.env(dependency=[("reasoner_0", "actor_0"), ("actor_0", "reasoner_0")])
 
 
@@ -158,7 +160,7 @@ def test_random_order_is_a_linear_extension_and_seeded():
 def test_terminal_reward_right_after_the_last_step_and_on_the_dead_step(reward, paid):
     env = FlexMG(Echo(), team(), reward=reward)
     env.reset(seed=0)
-    for agent in ABC:
+    for _ in ABC:
         assert env.rewards == dict.fromkeys(ABC, 0.0)
         env.step("yes")
     assert list(env.rewards.values()) == paid
@@ -173,7 +175,7 @@ def test_terminal_reward_right_after_the_last_step_and_on_the_dead_step(reward, 
 
 
 def test_rewards_can_be_a_callable():
-    env = FlexMG(Echo(), team(), reward=lambda outcome: {a: 0.5 * outcome.score for a in outcome.agents})
+    env = FlexMG(Echo(), team(), reward=lambda outcome: dict.fromkeys(outcome.agents, 0.5 * outcome.score))
     env.reset(seed=0)
     for _ in ABC:
         env.step("yes")
@@ -320,14 +322,14 @@ def test_an_episode_is_the_same_in_every_process():
 
 def test_render(capsys):
     env = FlexMG(Echo(), team(), render_mode="ansi")
-    play(env, {a: "yes" for a in ABC}, options={"index": 2})
+    play(env, dict.fromkeys(ABC, "yes"), options={"index": 2})
     lines = env.render().splitlines()
     assert lines[0] == "# echo_v0 problem 2"
     assert lines[1] == "Question 2"
     assert "[c_0] yes" in lines
     assert lines[-1] == "=> team score 1"
     human = FlexMG(Echo(), team(), render_mode="human")
-    play(human, {a: "yes" for a in ABC}, options={"index": 2})
+    play(human, dict.fromkeys(ABC, "yes"), options={"index": 2})
     assert capsys.readouterr().out.splitlines() == lines
 
 
@@ -352,7 +354,7 @@ def test_wrong_arguments_are_named(arguments, message):
 
 
 def test_unknown_environment():
-    with pytest.raises(ValueError, match="environment 'maths_v0': expected one of math_v0.*did you mean 'math_v0'"):
+    with pytest.raises(ValueError, match=r"environment 'maths_v0': expected one of math_v0.*did you mean 'math_v0'"):
         marft_envs.make("maths_v0")
     with pytest.raises(AttributeError, match="no attribute 'maths_v0'"):
         _ = marft_envs.maths_v0
