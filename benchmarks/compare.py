@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 import time
 from collections.abc import Sequence
@@ -153,7 +154,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print()
         print(write_report(results.folder))
     except KeyboardInterrupt:
-        print(f"\nstopped; go on with: {sys.argv[0]} {' '.join(sys.argv[1:])} --resume", file=sys.stderr)
+        words = [word for word in sys.argv if word != "--resume"]
+        print(f"\nstopped; go on with: {shlex.join(words)} --resume", file=sys.stderr)
         return 130
     except (GridError, ReportError, ValueError, TypeError, ModelNotFound, ModelCorrupt, FileNotFoundError) as fault:
         print(f"compare: {fault}", file=sys.stderr)
