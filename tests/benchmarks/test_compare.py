@@ -1,4 +1,4 @@
-"""compare.py as its users run it: a small real comparison from end to end, stopped and resumed, and every wrong option."""
+"""compare.py as its users run it: a small real comparison end to end, stopped and resumed, and every wrong option."""
 
 import json
 import os
