@@ -131,6 +131,18 @@ class Dependency:
         }
         return cls(agents, shapes[name])
 
+    def to_mermaid(self) -> str:
+        """A Mermaid flowchart, for Markdown pages."""
+        return "\n".join(["flowchart LR", *self._drawn("    {}", "    {} --> {}")])
+
+    def to_graphviz(self) -> str:
+        """A Graphviz digraph, for ``dot``."""
+        return "\n".join(["digraph D {", "    rankdir=LR", *self._drawn('    "{}"', '    "{}" -> "{}"'), "}"])
+
+    def _drawn(self, node: str, edge: str) -> list[str]:
+        connected = {agent for pair in self.edges for agent in pair}
+        return [node.format(a) for a in self.agents if a not in connected] + [edge.format(*e) for e in self.edges]
+
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, Dependency)

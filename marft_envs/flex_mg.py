@@ -1,28 +1,33 @@
 """FlexMG: the Flexible Markov Game as a PettingZoo AEC environment.
 
 Whose turn it is, what they see, who is paid and when it ends. The tuple <V, N, S, A, T, R, gamma, D> is MARFT's
-(arXiv 2504.16129, section 3); notation and rules in its terms: every action is a text, the state is the problem plus
-the transcript, T appends the text, R is the team's graded score, and D decides order and visibility.
+(arXiv 2504.16129, section 3); in its terms every action is a text, the state is the problem plus the transcript, T
+appends the text, R is the team's graded score, and D decides order and visibility.
 
-One episode: each round, the agents act once in an execution order of D; after the last round the texts of the
-answering agents are graded. A wrong answer *terminates*. A fault of the grader *truncates*, with reward 0 and the
-reason in ``infos[agent]["not_graded"]``, so that runners can drop and count it.
+One episode: each round, the agents that D names act once, in an execution order of D; after the last round, or
+earlier by the team's stop rule, the texts of the answering agents are graded. A wrong answer *terminates*. A fault of
+the grader or of a tool *truncates*, with reward 0 and the reason in ``infos[agent]["not_graded"]``, so that runners can
+drop and count it; so does an outside limit, with the reason in ``infos[agent]["truncated"]``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 import numpy as np
+from gymnasium import Space
 from pettingzoo import AECEnv
 
-from marft_envs import observation
-from marft_envs.observation import Turn
+from marft_envs import rendering
+from marft_envs.indexing import UNLIMITED, check_index
+from marft_envs.observation import heard, opening
 from marft_envs.reward import Reward, TeamOutcome, as_reward
-from marft_envs.spaces import UnicodeText, is_utf8, message_space
+from marft_envs.spaces import ChoiceText, UnicodeText, is_utf8, message_space
 from marft_envs.task import Problem, Task
-from marft_envs.team import Team
+from marft_envs.team import Role, Team
+from marft_envs.tools import ToolFault, answer_call, find_call
+from marft_envs.transcript import Turn, new_turn
 from marft_envs.verdict import Outcome, Verdict
 
 Memory = Literal["none", "own", "parents", "all"]
@@ -30,8 +35,7 @@ Order = Literal["stable", "random"]
 MEMORIES = ("none", "own", "parents", "all")
 ORDERS = ("stable", "random")
 RENDER_MODES = ("human", "ansi")
-UNBOUNDED_SIZE = 2**31
-_OBSERVED_CHARS = 1_000_000
+_NO_PARENTS: tuple[str, ...] = ()
 
 
 def _one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
@@ -39,18 +43,26 @@ def _one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
         raise ValueError(f"{name}={value!r}: expected one of {', '.join(map(repr, allowed))}")
 
 
+def _count(name: str, value: Any) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name}={value!r}: expected an integer of at least 1")
+
+
 class FlexMG(AECEnv[str, dict[str, Any], str]):
     """A team on a task, one text action per turn. ``env()`` of a task's module puts a guard around it.
 
-    task: problems and grader. team: roles and D. name: the versioned module's, "math_v0"; by default the task's.
-    rounds: how often each agent acts (>= 1). memory: what an agent reads of *earlier* rounds: "none", "own" texts,
-    own and "parents" (of D), "all". Within a round visibility is exactly D. order: "stable", or a "random" linear
-    extension of D for each round. reward: "shared", "last", "answerer" or a callable (see ``reward.py``).
+    task: problems and grader. team: roles, D and stop rule. name: the versioned module's, "math_v0"; by default the
+    task's. rounds: at most how often each agent acts (>= 1). memory: what an agent reads of *earlier* rounds: "none",
+    "own" texts, own and "parents" (of D then), "all". Within a round visibility is exactly D. order: "stable", or a
+    "random" linear extension of D for each round. reward: "shared", "last", "answerer" or a callable (``reward.py``).
+    format_bonus: added to the reward of an answering agent whose reply held an answer at all, right or wrong; reported
+    apart in ``infos[agent]["format_bonus"]`` and in no score. max_turns: an outside limit on the turns of an episode.
     defer_grading: leave the verdicts to a later ``settle`` (the batch runner does).
     """
 
     metadata: dict[str, Any]
     agent_selection: str
+    _position: int
 
     def __init__(
         self,
@@ -62,6 +74,8 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
         memory: Memory = "all",
         order: Order = "stable",
         reward: str | Reward = "shared",
+        format_bonus: float = 0.0,
+        max_turns: int | None = None,
         render_mode: str | None = None,
         defer_grading: bool = False,
     ) -> None:
@@ -69,23 +83,34 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
         _one_of("memory", memory, MEMORIES)
         _one_of("order", order, ORDERS)
         _one_of("render_mode", render_mode, (None, *RENDER_MODES))
-        if not isinstance(rounds, int) or rounds < 1:
-            raise ValueError(f"rounds={rounds!r}: expected an integer of at least 1")
+        _count("rounds", rounds)
+        if max_turns is not None:
+            _count("max_turns", max_turns)
+        team.schedule.check_rounds(rounds)
         self.task, self.team = task, team
         self.rounds, self.memory, self.order = rounds, memory, order
-        self.reward = as_reward(reward)
+        self.reward, self.format_bonus = as_reward(reward), format_bonus
+        self.max_turns = max_turns
         self.render_mode = render_mode
         self.defer_grading = defer_grading
+        static = team.schedule.static
         self.metadata = {
             "name": name or f"{task.name}_v{task.version}",
             "render_modes": list(RENDER_MODES),
-            "is_parallelizable": not team.dependency.matrix.any(),
+            "is_parallelizable": static is not None and not static.edges,
         }
         self.possible_agents = list(team.agents)
-        space = message_space(_OBSERVED_CHARS)
-        self.observation_spaces = dict.fromkeys(team.agents, space)
-        self.action_spaces = {agent: UnicodeText(role.max_chars) for agent, role in team.roles.items()}
-        self.state_space = space
+        self.observation_spaces: dict[str, Space[Any]] = {
+            agent: message_space(role.max_observed_chars) for agent, role in team.roles.items()
+        }
+        self.action_spaces: dict[str, Space[Any]] = {
+            agent: ChoiceText(role.choices) if role.choices else UnicodeText(role.max_chars)
+            for agent, role in team.roles.items()
+        }
+        self.state_space = message_space(max(role.max_observed_chars for role in team.roles.values()))
+        self._roles = dict(team.roles)
+        self._limits = {agent: role.max_chars for agent, role in team.roles.items()}
+        self._particular = {a for a, role in team.roles.items() if role.choices or role.reply_prefix or role.tools}
         self._rng = np.random.default_rng()
 
     def sibling(self, *, defer_grading: bool) -> FlexMG:
@@ -98,6 +123,8 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
             memory=self.memory,
             order=self.order,
             reward=self.reward,
+            format_bonus=self.format_bonus,
+            max_turns=self.max_turns,
             render_mode=self.render_mode,
             defer_grading=defer_grading,
         )
@@ -109,7 +136,7 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
         return self.observation_spaces[agent]
 
     def action_space(self, agent: str) -> Any:
-        """The same object every time: any UTF-8 text up to the role's ``max_chars``."""
+        """The same object every time: any UTF-8 text up to the role's ``max_chars``, or the role's choices."""
         return self.action_spaces[agent]
 
     def reset(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> None:
@@ -122,39 +149,61 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
             self._rng = np.random.default_rng(seed)
         index = (options or {}).get("index")
         if index is None:
-            index = int(self._rng.integers(UNBOUNDED_SIZE if self.task.size is None else self.task.size))
-        self.problem: Problem = self.task.problem(index)
+            index = int(self._rng.integers(UNLIMITED if self.task.size is None else self.task.size))
+        self.problem: Problem = self.task.problem(check_index(self.task, index))
         self._public = self.problem.public
-        self._openings: dict[str, tuple[observation.Message, ...]] = {}
+        self._heads = {a: opening(a, role, self._public) for a, role in self._roles.items()}
 
-        self.agents = list(self.possible_agents)
-        self.rewards: dict[str, float] = dict.fromkeys(self.agents, 0.0)
-        self._cumulative_rewards: dict[str, float] = dict.fromkeys(self.agents, 0.0)
-        self.terminations = dict.fromkeys(self.agents, False)
-        self.truncations = dict.fromkeys(self.agents, False)
-        self.infos: dict[str, dict[str, Any]] = {agent: {} for agent in self.agents}
+        agents = self.possible_agents
+        self.agents = list(agents)
+        self.rewards: dict[str, float] = dict.fromkeys(agents, 0.0)
+        self._cumulative_rewards: dict[str, float] = dict.fromkeys(agents, 0.0)
+        self.terminations = dict.fromkeys(agents, False)
+        self.truncations = dict.fromkeys(agents, False)
+        self.infos: dict[str, dict[str, Any]] = {agent: {} for agent in agents}
 
         self.transcript: list[Turn] = []
         self.outcome: TeamOutcome | None = None
         self.over = False
-        self._remembered: dict[str, list[Turn]] = {agent: [] for agent in self.agents}
+        self._memories: dict[str, list[Turn]] = {agent: [] for agent in agents}
         self._begin_round(0)
         if self.render_mode == "human":
-            print(self._head())
+            print(rendering.head(self))
+
+    def agent_iter(self, max_iter: int = 2**63) -> Iterator[str]:  # type: ignore[override]
+        """The selected agent, again and again while agents are left; each needs its step."""
+        while self.agents and max_iter > 0:
+            max_iter -= 1
+            yield self.agent_selection
+
+    def last(self, observe: bool = True) -> tuple[dict[str, Any] | None, float, bool, bool, dict[str, Any]]:
+        """Observation, accumulated reward, terminated, truncated and info of the selected agent."""
+        agent = self.agent_selection
+        return (
+            self.observe(agent) if observe else None,
+            self._cumulative_rewards[agent],
+            self.terminations[agent],
+            self.truncations[agent],
+            self.infos[agent],
+        )
 
     def observe(self, agent: str) -> dict[str, Any]:
         """What ``agent`` would read if it were its turn now: profile, problem, memory, this round's parents. Also for
         agents that do not act now, and after the end."""
-        role = self.team.roles[agent]
-        head = self._openings.get(agent)
-        if head is None:
-            head = self._openings[agent] = observation.opening(agent, role, self._public)
-        said = self._said
-        visible = [said[p] for p in self._parents[agent] if p in said]
-        remembered = self._remembered[agent]
-        if remembered:
-            visible = remembered + visible
-        return {"messages": observation.extend(agent, head, visible), "reply_prefix": role.reply_prefix}
+        role = self._roles[agent]
+        limit, said = role.max_observed_chars, self._said
+        messages = []
+        for message in self._heads[agent]:
+            messages.append({**message})  # a loop: a comprehension is a function call before Python 3.12
+        if self._memories[agent]:
+            messages += [heard(agent, limit, turn) for turn in self._memories[agent]]
+        if said:
+            for parent in self._parents.get(agent, _NO_PARENTS):
+                if parent in said:
+                    messages.append(heard(agent, limit, said[parent]))
+        if self._tool_turns and agent == self.agent_selection:
+            messages += [heard(agent, limit, turn) for turn in self._tool_turns]
+        return {"messages": tuple(messages), "reply_prefix": role.reply_prefix}
 
     def step(self, action: str | None) -> None:
         """The selected agent says ``action``; for a dead agent only None is valid.
@@ -166,33 +215,34 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
         if self.over:
             self._dead_step(agent, action)
             return
-        if type(action) is not str and not isinstance(action, str):
+        if not isinstance(action, str):
             raise TypeError(f"action of {agent}: got {type(action).__name__} ({action!r:.80}), expected str")
-        role = self.team.roles[agent]
-        if len(action) > role.max_chars or not is_utf8(action):
+        if len(action) > self._limits[agent] or not (action.isascii() or is_utf8(action)):
             action = self._repaired(agent, action)
-        turn = Turn(self.round, agent, role.reply_prefix + action if role.reply_prefix else action)
+        if agent in self._particular:
+            role = self._roles[agent]
+            if role.choices and action not in role.choices:
+                self.infos[agent]["outside_space"] = action[:80]
+            action = role.reply_prefix + action
+            if role.tools and self._called_tool(agent, role, action):
+                return
+        turn = self._said[agent] = new_turn((self.round, agent, action, "say"))
         self.transcript.append(turn)
-        self._said[agent] = turn
-        self._cumulative_rewards[agent] = 0.0
-        if self.render_mode == "human":
-            print(self._line(turn))
-        self._position += 1
-        if self._position < len(self._order):
-            self.agent_selection = self._order[self._position]
-        elif self.round + 1 < self.rounds:
-            self._remember()
-            self._begin_round(self.round + 1)
+        if self.render_mode is not None and self.render_mode == "human":
+            print(rendering.line(self, turn))
+        self._position = position = self._position + 1
+        if position < len(self._order):
+            self.agent_selection = self._order[position]
         else:
-            self._finish()
+            self._end_of_order()
+        if self.max_turns is not None:
+            self._check_turn_limit()
 
     def state(self) -> dict[str, Any]:
         """The game's global state, gold apart: the public prompt, every private part, every text so far."""
-        messages = [{"role": "user", "name": "task", "content": self._public.prompt}] if self._public.prompt else []
-        messages += [
-            {"role": "user", "name": f"task for {agent}", "content": text}
-            for agent, text in self._public.private.items()
-        ]
+        public = self._public
+        messages = [{"role": "user", "name": "task", "content": public.prompt}] if public.prompt else []
+        messages += [{"role": "user", "name": f"task for {a}", "content": text} for a, text in public.private.items()]
         messages += [{"role": "assistant", "name": turn.agent, "content": turn.text} for turn in self.transcript]
         return {"messages": tuple(messages), "reply_prefix": ""}
 
@@ -200,7 +250,7 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
         """The episode so far as text: returned for "ansi", printed for "human" (which also prints every step)."""
         if self.render_mode is None:
             raise ValueError(f"render_mode=None: expected one of {RENDER_MODES} when the environment was made")
-        text = "\n".join([self._head(), *map(self._line, self.transcript), *self._tail()])
+        text = rendering.episode(self)
         if self.render_mode == "ansi":
             return text
         print(text)
@@ -209,35 +259,83 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
     def close(self) -> None:
         """Nothing is held open."""
 
-    # ---- the round
+    # ---- whose turn
+
+    @property
+    def generation(self) -> tuple[str, ...]:
+        """The agents that may act now: the selected one first, then all others of this round whose parents have spoken.
+        None of them sees another's action of this round, so they may be sampled at the same time."""
+        if self.over:
+            return ()
+        said = self._said
+        ready = tuple(a for a in self._order[self._position :] if all(p in said for p in self._parents[a]))
+        return ready
 
     def _begin_round(self, number: int) -> None:
         self.round = number
-        dependency = self.team.dependency
-        self._parents: dict[str, tuple[str, ...]] = dependency.parents
-        if self.order == "random":
-            self._order = dependency.random_order(self._rng)
-            place = {agent: i for i, agent in enumerate(self._order)}
-            self._parents = {a: tuple(sorted(p, key=place.__getitem__)) for a, p in self._parents.items()}
-        else:
-            self._order = dependency.order
-        self._position = 0
         self._said: dict[str, Turn] = {}
+        self._tool_turns: list[Turn] = []
+        schedule = self.team.schedule
+        dependency = schedule.static or schedule.begin(self._public, self.transcript, number)
+        self._parents: dict[str, tuple[str, ...]] = dependency.parents
+        self._order = dependency.order
+        if self.order == "random":
+            self._order = self._shuffled(dependency)
+        self._position = 0
+        self._stop_asked = False
         self.agent_selection = self._order[0]
+
+    def _shuffled(self, dependency: Any) -> tuple[str, ...]:
+        """A random linear extension; parents are then seen in this order."""
+        order: tuple[str, ...] = dependency.random_order(self._rng)
+        place = {agent: i for i, agent in enumerate(order)}
+        self._parents = {a: tuple(sorted(p, key=place.__getitem__)) for a, p in dependency.parents.items()}
+        return order
+
+    def _end_of_order(self) -> None:
+        """All known agents of the round have spoken: an orchestrator may name more, else the round is over."""
+        if self.team.schedule.static is None and self._extended():
+            return
+        if self.round + 1 == self.rounds or self._stop_asked or self._stops():
+            self._finish()
+        else:
+            self._remember()
+            self._begin_round(self.round + 1)
+
+    def _stops(self) -> bool:
+        rule = self.team.stop_rule
+        return rule is not None and rule(tuple(self._said.values()), self.task)
+
+    def _extended(self) -> bool:
+        more = self.team.schedule.extend(self._public, self.transcript, self.round)
+        if more is None:
+            return False
+        orchestrator = self._order[-1]
+        self._stop_asked = more.stop
+        if more.malformed:
+            self.infos[orchestrator]["plan_malformed"] = more.malformed
+        if more.dependency is None:
+            return False
+        self._order = (orchestrator, *more.dependency.order)
+        self._parents = {orchestrator: ()} | {a: (orchestrator, *p) for a, p in more.dependency.parents.items()}
+        self.agent_selection = self._order[self._position]
+        return True
 
     def _remember(self) -> None:
         """Move the finished round into each agent's memory, as far as the policy lets it."""
-        for agent, memory in self._remembered.items():
+        for agent, memory in self._memories.items():
             sees = {
                 "none": (),
                 "own": (agent,),
-                "parents": (agent, *self._parents[agent]),
+                "parents": (agent, *self._parents.get(agent, ())),
                 "all": tuple(self._said),
             }[self.memory]
             memory.extend(turn for speaker, turn in self._said.items() if speaker in sees)
 
+    # ---- one reply
+
     def _repaired(self, agent: str, action: str) -> str:
-        limit = self.team.roles[agent].max_chars
+        limit = self._roles[agent].max_chars
         if len(action) > limit:
             self.infos[agent]["clipped"] = len(action)
             action = action[:limit]
@@ -246,21 +344,40 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
             action = action.encode("utf-8", "replace").decode("utf-8")
         return action
 
+    def _called_tool(self, agent: str, role: Role, text: str) -> bool:
+        """Run the reply's tool call, if it has one and the role has calls left: then the agent acts again."""
+        body = find_call(text)
+        calls = sum(turn.kind == "call" for turn in self._tool_turns)
+        if body is None or calls >= role.max_tool_calls:
+            self._tool_turns = []
+            return False
+        call = Turn(self.round, agent, text, "call")
+        self.transcript.append(call)
+        try:
+            result = Turn(self.round, agent, answer_call(body, role.tools), "result")
+        except ToolFault as fault:
+            self._fail(f"{agent}: {fault}")
+            return True
+        self.transcript.append(result)
+        self._tool_turns += [call, result]
+        if self.render_mode == "human":
+            print(rendering.line(self, call), rendering.line(self, result), sep="\n")
+        if self.max_turns is not None:
+            self._check_turn_limit()
+        return True
+
     # ---- the end
 
     def answers(self) -> dict[str, tuple[str, Problem]]:
-        """What is to be graded: for each answering agent its last text and the problem with that agent's gold."""
-        last_text = {turn.agent: turn.text for turn in self.transcript}
-        gold = self.problem.gold
-        several = isinstance(gold, Mapping)
+        """What is to be graded: for each answering agent that spoke, its last text and the problem with its gold."""
+        last_text = {turn.agent: turn.text for turn in self.transcript if turn.kind == "say"}
+        p, answering = self.problem, self.team.answering
+        each = isinstance(p.gold, Mapping) and set(answering) <= set(p.gold)
         return {
-            agent: (last_text[agent], self._with_gold(gold[agent]) if several else self.problem)
-            for agent in self.team.answering
+            agent: (last_text[agent], Problem(p.index, p.prompt, p.gold[agent], p.private, p.notes) if each else p)
+            for agent in answering
+            if agent in last_text
         }
-
-    def _with_gold(self, gold: Any) -> Problem:
-        p = self.problem
-        return Problem(p.index, p.prompt, gold, p.private, p.notes)
 
     def grade(self) -> dict[str, Verdict]:
         """The verdict on each answering agent's text; an exception of the grader is NOT_GRADED, never a zero."""
@@ -275,63 +392,74 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
             self.settle(self.grade())
 
     def settle(self, verdicts: Mapping[str, Verdict]) -> None:
-        """Book the verdicts: rewards and infos, and the end as termination, or as truncation after a fault."""
-        faults = [f"{agent}: {v.reason}" for agent, v in verdicts.items() if not v.graded]
-        scores = [v.score for v in verdicts.values()]
+        """Book the verdicts of the answering agents: rewards and infos, and the end as termination, or as truncation
+        after a fault. An answering agent that never spoke gave no answer. Without effect on a truncated episode."""
+        if self.outcome is not None or any(self.truncations.values()):
+            return
+        silent = {a: Verdict.no_answer("never spoke") for a in self.team.answering if a not in verdicts}
+        verdicts = {**verdicts, **silent}
+        faults = "; ".join(f"{agent}: {v.reason}" for agent, v in verdicts.items() if not v.graded)
         self.outcome = TeamOutcome(
             agents=self.team.agents,
             answering=self.team.answering,
-            verdicts=dict(verdicts),
-            score=0.0 if faults else sum(scores) / len(scores),
+            verdicts=verdicts,
+            score=0.0 if faults else self.task.team_score(verdicts),
             last_agent=self.transcript[-1].agent,
             rounds=self.round + 1,
         )
-        paid = dict.fromkeys(self.team.agents, 0.0) if faults else self.reward(self.outcome)
-        self.terminations = dict.fromkeys(self.agents, not faults)
-        self.truncations = dict.fromkeys(self.agents, bool(faults))
-        for agent in self.agents:
-            self.rewards[agent] = paid[agent]
-            self._cumulative_rewards[agent] += paid[agent]
-            info = self.infos[agent]
-            info["score"] = self.outcome.score
-            if agent in verdicts:
-                info["verdict"] = str(verdicts[agent].outcome)
-            if faults:
-                info["not_graded"] = "; ".join(faults)
+        if faults:
+            self._fail(faults)
+        else:
+            self._pay(self.outcome)
+        for agent, verdict in verdicts.items():
+            self.infos[agent]["verdict"] = str(verdict.outcome)
         if self.render_mode == "human":
-            print("\n".join(self._tail()))
+            print("\n".join(rendering.tail(self)))
+
+    def _pay(self, outcome: TeamOutcome) -> None:
+        paid = self.reward(outcome)
+        self.terminations = dict.fromkeys(self.agents, True)
+        for agent in self.agents:
+            info, reward = self.infos[agent], paid[agent]
+            info["score"] = outcome.score
+            verdict = outcome.verdicts.get(agent)
+            if self.format_bonus and verdict is not None and verdict.outcome is not Outcome.NO_ANSWER:
+                info["format_bonus"] = self.format_bonus
+                reward += self.format_bonus
+            self.rewards[agent] = reward
+            self._cumulative_rewards[agent] += reward
+
+    def _fail(self, faults: str) -> None:
+        self._truncate("not_graded", faults)
+
+    def truncate(self, reason: str) -> None:
+        """End the episode by an outside limit (a budget of turns or tokens): truncated, reward 0, not graded."""
+        if not self.over:
+            self._truncate("truncated", reason)
+
+    def _truncate(self, key: str, reason: str) -> None:
+        self.over = True
+        self.agent_selection = self.agents[0]
+        self.terminations = dict.fromkeys(self.agents, False)
+        self.truncations = dict.fromkeys(self.agents, True)
+        for agent in self.agents:
+            self.infos[agent][key] = reason
+
+    def _check_turn_limit(self) -> None:
+        if self.max_turns is not None and len(self.transcript) >= self.max_turns:
+            self.truncate(f"max_turns={self.max_turns}")
 
     def _dead_step(self, agent: str, action: Any) -> None:
         if action is not None:
             raise ValueError(f"action of {agent}: got {action!r:.80} after its end, expected None")
+        agents = self.agents
+        if len(agents) == len(self.possible_agents):  # rewards are those of the last live step, for one dead step
+            self.rewards = dict.fromkeys(agents, 0.0)
         for table in (self.terminations, self.truncations, self.rewards, self._cumulative_rewards, self.infos):
             del table[agent]
-        self.agents.remove(agent)
-        for other in self.agents:
-            self.rewards[other] = 0.0
-        if self.agents:
-            self.agent_selection = self.agents[0]
-
-    # ---- for people
-
-    def _head(self) -> str:
-        public = self._public
-        lines = [f"# {self} problem {public.index}", public.prompt]
-        lines += [f"(only {agent} sees) {text}" for agent, text in public.private.items()]
-        return "\n".join(line for line in lines if line)
-
-    def _line(self, turn: Turn) -> str:
-        mark = f" (round {turn.round})" if self.rounds > 1 else ""
-        return f"[{turn.agent}{mark}] {turn.text}"
-
-    def _tail(self) -> list[str]:
-        if self.outcome is None:
-            return []
-        lines = [
-            f"=> {agent}: {verdict.outcome}" + (f" ({verdict.reason})" if verdict.reason else "")
-            for agent, verdict in self.outcome.verdicts.items()
-        ]
-        return [*lines, f"=> team score {self.outcome.score:g}"]
+        agents.remove(agent)
+        if agents:
+            self.agent_selection = agents[0]
 
 
 def grade_one(task: Task, answer: str, problem: Problem) -> Verdict:
@@ -345,4 +473,4 @@ def grade_one(task: Task, answer: str, problem: Problem) -> Verdict:
     return verdict
 
 
-__all__ = ["FlexMG", "Outcome", "grade_one"]
+__all__ = ["FlexMG", "Turn", "grade_one"]

@@ -7,43 +7,39 @@ observation; algorithms.md section 1). Nothing here can see the gold: it gets ``
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from marft_envs.task import PublicProblem
 from marft_envs.team import Role
+from marft_envs.transcript import Turn
 
 Message = dict[str, str]
-
-
-class Turn(NamedTuple):
-    """One action: in which round, by whom, and its whole text."""
-
-    round: int
-    agent: str
-    text: str
 
 
 def opening(agent: str, role: Role, problem: PublicProblem) -> tuple[Message, ...]:
     """The messages that stand before anybody has spoken: the profile, then the problem with the private part."""
     task = "\n\n".join(part for part in (problem.prompt, problem.private.get(agent, "")) if part)
     messages = (
-        {"role": "system", "name": agent, "content": role.instructions},
+        {"role": "system", "name": agent, "content": role.profile},
         {"role": "user", "name": "task", "content": task},
     )
     return tuple(message for message in messages if message["content"])
 
 
+def heard(agent: str, limit: int, turn: Turn) -> Message:
+    """How ``agent`` reads one turn: its own as its assistant message, another's as a user message by that name, a
+    tool's result as a user message by "tool". A text of more than ``limit`` characters loses its oldest ones."""
+    _, speaker, text, kind = turn
+    if len(text) > limit:
+        text = text[-limit:]
+    if kind == "result":
+        return {"role": "user", "name": "tool", "content": text}
+    return {"role": "assistant" if speaker == agent else "user", "name": speaker, "content": text}
+
+
 def observe(agent: str, role: Role, problem: PublicProblem, visible: Iterable[Turn]) -> tuple[Message, ...]:
-    """All messages that ``agent`` reads.
+    """All messages that ``agent`` reads; visible: the turns that D and the memory policy let through, oldest first.
 
-    visible: the turns that D and the memory policy let through, oldest first; the agent's own are its assistant turns.
+    The game composes the same two functions itself, with the opening kept (``FlexMG.observe``).
     """
-    return extend(agent, opening(agent, role, problem), visible)
-
-
-def extend(agent: str, head: tuple[Message, ...], visible: Iterable[Turn]) -> tuple[Message, ...]:
-    """``observe`` with the opening given: it is the same all episode long. Every message is a fresh dict."""
-    messages = [message.copy() for message in head]
-    for _, speaker, text in visible:
-        messages.append({"role": "assistant" if speaker == agent else "user", "name": speaker, "content": text})
-    return tuple(messages)
+    heard_now = (heard(agent, role.max_observed_chars, turn) for turn in visible)
+    return (*opening(agent, role, problem), *heard_now)

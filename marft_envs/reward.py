@@ -46,6 +46,20 @@ def answerer(outcome: TeamOutcome) -> dict[str, float]:
     return {a: outcome.verdicts[a].score if a in outcome.verdicts else 0.0 for a in outcome.agents}
 
 
+@dataclass(frozen=True, slots=True)
+class StepDiscounted:
+    """Every agent gets gamma^(rounds - 1) times the team's score: a right answer is worth more, the sooner it comes."""
+
+    gamma: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.gamma <= 1:
+            raise ValueError(f"StepDiscounted gamma={self.gamma!r}: expected a number in [0, 1]")
+
+    def __call__(self, outcome: TeamOutcome) -> dict[str, float]:
+        return dict.fromkeys(outcome.agents, self.gamma ** (outcome.rounds - 1) * outcome.score)
+
+
 REWARDS: dict[str, Reward] = {"shared": shared, "last": last, "answerer": answerer}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import string
 import sys
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -104,6 +104,37 @@ class _CodePointList:
 
     def __len__(self) -> int:
         return sys.maxunicode + 1
+
+
+class ChoiceText(spaces.Text):
+    """The texts of a short list, and no others; ``sample`` draws one of them."""
+
+    def __init__(self, choices: Sequence[str], *, seed: int | np.random.Generator | None = None) -> None:
+        if not choices or not all(isinstance(choice, str) for choice in choices):
+            raise ValueError(f"choices={choices!r}: expected at least one text")
+        self.choices = tuple(choices)
+        lengths = [len(choice) for choice in choices]
+        alphabet = "".join(sorted(set("".join(choices)))) or " "
+        super().__init__(max(max(lengths), 1), min_length=min(lengths), charset=alphabet, seed=seed)
+
+    def contains(self, x: Any) -> bool:
+        return x in self.choices
+
+    def sample(self, mask: None = None, probability: None = None) -> str:  # type: ignore[override]
+        """One of the choices, uniformly; ``mask=`` and ``probability=`` must be None."""
+        if mask is not None or probability is not None:
+            raise ValueError(
+                f"ChoiceText.sample takes no mask: mask={mask!r}, probability={probability!r}, expected None"
+            )
+        return self.choices[int(self.np_random.integers(len(self.choices)))]
+
+    def __repr__(self) -> str:
+        return f"ChoiceText({list(self.choices)!r})"
+
+    def __eq__(self, other: object, /) -> bool:
+        return isinstance(other, ChoiceText) and self.choices == other.choices
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 def message_space(max_length: int) -> spaces.Dict:

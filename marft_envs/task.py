@@ -8,12 +8,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 from marft_envs.verdict import Verdict
-
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +34,13 @@ class Problem:
     index: int
     prompt: str
     gold: Any
-    private: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
-    notes: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    private: Mapping[str, str] = field(default_factory=dict)
+    notes: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def public(self) -> PublicProblem:
         """The same problem without its gold and notes."""
         return PublicProblem(self.index, self.prompt, self.private)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Problem, (self.index, self.prompt, self.gold, dict(self.private), dict(self.notes))
 
 
 class Task(ABC):
@@ -68,3 +62,12 @@ class Task(ABC):
     def grade(self, answer: str, problem: Problem) -> Verdict:
         """The verdict on one agent's whole reply. Where several agents answer it is called once for each, with
         ``problem.gold`` the agent's own; the team's score is then the mean. It never raises for any ``str``."""
+
+    def answer_of(self, text: str) -> str | None:
+        """The answer that a reply gives, in a form in which equal answers are equal strings; None when it gives none.
+        Agreement between agents (``stopping.Agreement``) compares it. By default the whole text, trimmed."""
+        return text.strip() or None
+
+    def team_score(self, verdicts: Mapping[str, Verdict]) -> float:
+        """The team's score in [0, 1] from the verdicts on its answering agents: by default the mean of their scores."""
+        return sum(verdict.score for verdict in verdicts.values()) / len(verdicts)

@@ -4,45 +4,76 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any
 
-from marft_envs.dependency import Dependency, as_dependency
+from marft_envs.dependency import Dependency
+from marft_envs.schedule import Schedule, as_schedule
+from marft_envs.stopping import Agreement, StopRule, Word, as_stop_rule
+from marft_envs.tools import TOOLS, Tool, describe
 
 _AGENT_NAME = re.compile(r"[A-Za-z][A-Za-z_]*_\d+")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Role:
     """What makes one agent that agent. Its profile is private: no other agent sees it.
 
     instructions: the system prompt, "" for none. answers: whether its text is graded. reply_prefix: words that its
     reply begins with; the observation names them, the action continues them, and its message holds both.
-    max_chars: a longer reply is clipped and flagged in ``infos``.
+    max_chars: a longer reply is clipped and flagged in ``infos``. max_observed_chars: longer messages reach it cut to
+    their newest characters. choices: the only replies in its action space; another one is taken, and flagged in
+    ``infos``. tools: what it may call (see ``tools.py``), at most max_tool_calls times in a turn.
     """
 
     instructions: str = ""
     answers: bool = False
     reply_prefix: str = ""
     max_chars: int = 8_000
+    max_observed_chars: int = 100_000
+    choices: tuple[str, ...] = ()
+    tools: tuple[Tool, ...] = ()
+    max_tool_calls: int = 4
 
     def __post_init__(self) -> None:
-        if self.max_chars < 1:
-            raise ValueError(f"Role max_chars={self.max_chars}: expected at least 1")
+        for name in ("max_chars", "max_observed_chars"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"Role {name}={getattr(self, name)}: expected at least 1")
+        if self.max_tool_calls < 0:
+            raise ValueError(f"Role max_tool_calls={self.max_tool_calls}: expected at least 0")
+        object.__setattr__(self, "choices", tuple(self.choices))
+        object.__setattr__(self, "tools", tuple(_as_tool(tool) for tool in self.tools))
+
+    @property
+    def profile(self) -> str:
+        """The system prompt that the agent reads: instructions, and how to call its tools."""
+        return "\n\n".join(part for part in (self.instructions, describe(self.tools) if self.tools else "") if part)
+
+
+def _as_tool(spec: Any) -> Tool:
+    if isinstance(spec, Tool):
+        return spec
+    if spec not in TOOLS:
+        raise ValueError(f"tool {spec!r}: expected one of {', '.join(TOOLS)} or a marft_envs.tools.Tool")
+    return TOOLS[spec]
 
 
 @dataclass(frozen=True)
 class Team:
-    """Named agents, each with a role, and D between them.
+    """Named agents, each with a role, D between them, and when they may stop.
 
     roles: agent name to Role, in listed order; names end in _0, _1, ... as PettingZoo wants. dependency: any spec that
-    ``as_dependency`` takes; it is resolved at once, so a cycle shows here. Where no role answers, the last agent of
-    the execution order does.
+    ``schedule.as_schedule`` takes; it is resolved at once, so a cycle shows here. Where no role answers, the last agent
+    of the execution order (of the listed order, if D changes) does. stop: see ``stopping.py``; None plays all rounds.
     """
 
     roles: Mapping[str, Role]
     dependency: Any = "chain"
-    answering: tuple[str, ...] = field(init=False)
+    stop: Any = None
+    answering: tuple[str, ...] = field(init=False, compare=False)
+    schedule: Schedule = field(init=False, compare=False)
+    stop_rule: StopRule | None = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         roles = dict(self.roles)
@@ -53,27 +84,124 @@ class Team:
                 raise ValueError(f"agent name {agent!r}: expected a word, an underscore and a number, as in 'actor_0'")
             if not isinstance(role, Role):
                 raise TypeError(f"role of {agent}: got {type(role).__name__}, expected Role")
-        dependency: Dependency = as_dependency(self.dependency, tuple(roles))
-        answering = tuple(a for a in dependency.order if roles[a].answers) or (dependency.order[-1],)
-        object.__setattr__(self, "roles", roles)
-        object.__setattr__(self, "dependency", dependency)
-        object.__setattr__(self, "answering", answering)
+        schedule = as_schedule(self.dependency, tuple(roles))
+        order = schedule.static.order if schedule.static else tuple(roles)
+        resolved = {
+            "roles": roles,
+            "schedule": schedule,
+            "dependency": schedule.static or self.dependency,
+            "answering": tuple(a for a in order if roles[a].answers) or (order[-1],),
+            "stop_rule": as_stop_rule(self.stop, tuple(roles)),
+        }
+        for name, value in resolved.items():
+            object.__setattr__(self, name, value)
 
     @property
     def agents(self) -> tuple[str, ...]:
         """Agent names in listed order."""
         return tuple(self.roles)
 
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The stable execution order, where D is the same in every round; else the listed order."""
+        return self.schedule.static.order if self.schedule.static else self.agents
+
     def with_dependency(self, dependency: Any) -> Team:
         """The same roles under another D."""
         return replace(self, dependency=dependency)
 
+    def with_stop(self, stop: Any) -> Team:
+        """The same team with another rule to stop."""
+        return replace(self, stop=stop)
+
     def anonymous(self) -> Team:
-        """The same D and answering agents without any role text: agent_0, agent_1, ... (the role ablation)."""
+        """The same D, limits and answering agents without any role text: agent_0, agent_1, ... (the role ablation).
+
+        ValueError for a team whose D is no fixed graph, or that stops by the word of a named role.
+        """
+        if not isinstance(self.dependency, Dependency) or self.stop is not None:
+            raise ValueError("anonymous(): expected a team with a fixed D and no stop rule, which name no roles")
         names = {agent: f"agent_{i}" for i, agent in enumerate(self.roles)}
-        answering = set(self.answering)
         roles = {
-            names[agent]: Role(answers=agent in answering, max_chars=role.max_chars)
+            names[agent]: replace(role, instructions="", reply_prefix="", answers=agent in self.answering)
             for agent, role in self.roles.items()
         }
         return Team(roles, [(names[i], names[j]) for i, j in self.dependency.edges])
+
+    # ---- team files
+
+    @classmethod
+    def from_yaml(cls, source: str | Path) -> Team:
+        """A team from a YAML file (a Path, or a str that ends in .yaml or .yml) or from YAML text.
+
+        Keys: ``roles`` (agent to fields of Role; tools by name), ``dependency`` and ``stop`` as in ``Team``. Raises
+        ValueError naming what is wrong, FileNotFoundError, and ImportError naming the extra without PyYAML.
+        """
+        yaml = _yaml()
+        is_file = isinstance(source, Path) or source.endswith((".yaml", ".yml"))
+        text = Path(source).read_text(encoding="utf-8") if is_file else str(source)
+        try:
+            table = yaml.safe_load(text)
+        except yaml.YAMLError as fault:
+            raise ValueError(f"team file: {fault}") from fault
+        if not isinstance(table, dict) or not isinstance(table.get("roles"), dict):
+            raise ValueError(f"team file: got {table!r:.80}, expected a mapping with 'roles'")
+        unknown = sorted(set(table) - {"roles", "dependency", "stop"})
+        if unknown:
+            raise ValueError(f"team file has keys {unknown}: expected roles, dependency, stop")
+        roles = {agent: _role(agent, entry) for agent, entry in table.pop("roles").items()}
+        return cls(roles, **table)
+
+    def to_yaml(self) -> str:
+        """The team as a team file. ValueError where D or stop is a function, or a tool is not ready-made."""
+        roles = {agent: self._role_table(role) for agent, role in self.roles.items()}
+        table: dict[str, Any] = {"roles": roles, "dependency": self._plain_dependency()}
+        if self.stop is not None:
+            table["stop"] = self._plain_stop()
+        return str(_yaml().safe_dump(table, sort_keys=False, allow_unicode=True, width=110))
+
+    @staticmethod
+    def _role_table(role: Role) -> dict[str, Any]:
+        defaults = Role()
+        table = {f.name: getattr(role, f.name) for f in fields(Role)}
+        table = {name: value for name, value in table.items() if value != getattr(defaults, name)}
+        if role.tools:
+            unknown = [tool.name for tool in role.tools if TOOLS.get(tool.name) is not tool]
+            if unknown:
+                raise ValueError(f"to_yaml(): tools {unknown} are functions of your own: expected ready-made ones")
+            table["tools"] = [tool.name for tool in role.tools]
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in table.items()}
+
+    def _plain_dependency(self) -> Any:
+        if isinstance(self.dependency, Dependency):
+            return [list(edge) for edge in self.dependency.edges]
+        specs = getattr(self.schedule, "dependencies", None)
+        if specs is None:
+            raise ValueError("to_yaml(): D is decided by a function: expected a fixed D or one for each round")
+        return {"rounds": [[list(edge) for edge in d.edges] for d in specs]}
+
+    def _plain_stop(self) -> dict[str, list[str]]:
+        if isinstance(self.stop_rule, Agreement):
+            return {"agreement": list(self.stop_rule.agents)}
+        if isinstance(self.stop_rule, Word):
+            return {"word": [self.stop_rule.agent, self.stop_rule.word]}
+        raise ValueError("to_yaml(): stop is a function: expected Agreement(...) or Word(...)")
+
+
+def _role(agent: str, entry: Any) -> Role:
+    if isinstance(entry, str):
+        return Role(entry)
+    names = [f.name for f in fields(Role)]
+    if not isinstance(entry or {}, dict) or set(entry or {}) - set(names):
+        raise ValueError(
+            f"role of {agent}: got {entry!r:.80}, expected its instructions, or some of {', '.join(names)}"
+        )
+    return Role(**(entry or {}))
+
+
+def _yaml() -> Any:
+    try:
+        import yaml
+    except ImportError as missing:
+        raise ImportError("team files need PyYAML: pip install marft-envs[yaml]") from missing
+    return yaml

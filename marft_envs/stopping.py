@@ -1,0 +1,67 @@
+"""When a game of several rounds ends before its last round: by agreement, or by a role's word. Never by the gold.
+
+A rule is a callable ``(turns of the round just played, task) -> bool``; a Team carries at most one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from marft_envs.task import Task
+from marft_envs.transcript import Turn
+
+StopRule = Callable[[Sequence[Turn], Task], bool]
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """The named agents all spoke in this round and gave the same answer, as ``task.answer_of`` reads it."""
+
+    agents: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.agents) < 2:
+            raise ValueError(f"stop: agreement of {list(self.agents)}: expected at least two agents")
+
+    def __call__(self, turns: Sequence[Turn], task: Task) -> bool:
+        answers = {turn.agent: task.answer_of(turn.text) for turn in turns if turn.agent in self.agents}
+        said = set(answers.values())
+        return len(answers) == len(self.agents) and len(said) == 1 and None not in said
+
+
+@dataclass(frozen=True)
+class Word:
+    """The named agent's text of this round holds ``word``, as a word of its own."""
+
+    agent: str
+    word: str
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """Whose text decides."""
+        return (self.agent,)
+
+    def __call__(self, turns: Sequence[Turn], task: Task) -> bool:
+        pattern = rf"(?<!\w){re.escape(self.word)}(?!\w)"
+        return any(turn.agent == self.agent and re.search(pattern, turn.text) for turn in turns)
+
+
+def as_stop_rule(spec: Any, agents: Sequence[str]) -> StopRule | None:
+    """A rule from a rule, None, or a team file's ``{"agreement": [agents]}`` or ``{"word": [agent, word]}``."""
+    rule = spec
+    if isinstance(spec, dict):
+        if list(spec) == ["agreement"]:
+            rule = Agreement(tuple(spec["agreement"]))
+        elif list(spec) == ["word"] and len(spec["word"]) == 2:
+            rule = Word(*spec["word"])
+        else:
+            raise ValueError(f"stop={spec!r}: expected {{'agreement': [agents]}} or {{'word': [agent, word]}}")
+    if rule is not None and not callable(rule):
+        raise TypeError(f"stop={spec!r}: expected a rule (turns, task) -> bool, Agreement(...), Word(...) or None")
+    strangers = [a for a in getattr(rule, "agents", ()) if a not in agents]
+    if strangers:
+        raise ValueError(f"stop names {strangers}: expected some of {list(agents)}")
+    return rule
