@@ -1,91 +1,55 @@
 """Many episodes in lockstep, grouped by agent: one call of the policy for all that wait for the same role.
 
     runner = BatchRunner(marft_envs.math_v0.env(), size=64)
-    episodes = runner.play(policy, indices=range(64))
+    episodes = runner.play(policy, indices=range(64))                    # one batch
+    for episode in runner.stream(policy, episodes=10_000, seed=0): ...   # a stream: freed environments start the next
 
-A policy is ``policy(requests) -> list of str | Reply``, one for each request; a ``Reply`` carries, beside the text,
-whatever the policy wants kept (token ids, log-probs). Grading is settled apart from stepping: with an executor it runs
-beside the generation of the episodes that still play. Free of torch.
+A policy is ``policy(requests) -> list of str | Reply``, one for each request, or a mapping from agent to such a policy;
+a ``Reply`` carries, beside the text, whatever the policy wants kept (token ids, log-probs).
+
+One *wave*: every live episode asks for all agents that may act now (``env.unwrapped.generation``), the requests are
+grouped by agent, the policy is called once for each group, and only then the actions are applied, each at its turn. So
+agents of one generation are asked side by side, and none sees another's action. A reply that its episode has ended
+without is dropped and counted (``counts.unused``).
+
+Grading is settled apart from stepping: with an executor it runs beside the generation of the episodes that still play
+(see ``grading.py``). Free of torch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import count, islice
 from typing import Any
 
-from marft_envs.flex_mg import FlexMG, grade_one
-from marft_envs.reward import TeamOutcome
+import numpy as np
+
+from marft_envs.episode import Counts, Episode, Policies, Policy, Reply, Request, Step
+from marft_envs.flex_mg import FlexMG
+from marft_envs.grading import ExecutorSource, Grader
+from marft_envs.indexing import UNLIMITED
+from marft_envs.lockstep import Budget, Game, Start, at_least_one, wave
 from marft_envs.task import Task
 from marft_envs.team import Team
-from marft_envs.verdict import Verdict
 
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One agent of one episode waits for its action.
-
-    episode: the position in the batch. index: the problem's. turn: how many texts the episode has already.
-    """
-
-    episode: int
-    index: int
-    agent: str
-    round: int
-    turn: int
-    observation: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """An action's text, and whatever the policy wants to find again beside it in ``Step.kept``."""
-
-    text: str
-    kept: Any = None
-
-
-Policy = Callable[[list[Request]], Sequence["str | Reply"]]
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One turn as it was played."""
-
-    request: Request
-    text: str
-    kept: Any
-
-
-@dataclass(slots=True)
-class Episode:
-    """One finished episode. outcome.score is the team's score; not_graded is the fault's reason, "" without one (such
-    an episode must be kept out of training and of means, and counted); rewards are the environment's, by agent."""
-
-    index: int
-    steps: list[Step] = field(default_factory=list)
-    outcome: TeamOutcome | None = None
-    rewards: dict[str, float] = field(default_factory=dict)
-    terminated: bool = False
-    not_graded: str = ""
-
-    @property
-    def score(self) -> float:
-        """The team's score in [0, 1]; 0 for an episode that was not graded, so look at ``not_graded`` first."""
-        return self.outcome.score if self.outcome else 0.0
+_PROBLEMS, _SEEDS = 0, 1  # names of the random streams under a seed
 
 
 class BatchRunner:
     """``size`` environments like ``env`` (same task, team and settings), played together as often as you like.
 
-    executor: where grading runs, beside the play; None grades in the calling thread when all have finished.
+    executor: where grading runs, beside the play: an Executor, or a function that makes one, which the runner then
+    replaces when a killed worker breaks it (``close`` shuts it down); None grades in the calling thread.
+
+    If the policy raises, the error passes through; episodes that had finished, and that the call had not handed out
+    yet, are graded and lie in ``finished``. The runner can be used again. ``counts`` adds up over all calls.
     """
 
-    def __init__(self, env: Any, size: int, *, executor: Executor | None = None) -> None:
-        if size < 1:
-            raise ValueError(f"size={size!r}: expected at least 1 environment")
-        self.envs: list[FlexMG] = [env.unwrapped.sibling(defer_grading=True) for _ in range(size)]
-        self.executor = executor
+    def __init__(self, env: Any, size: int, *, executor: ExecutorSource = None) -> None:
+        self.envs: list[FlexMG] = [env.unwrapped.sibling(defer_grading=True) for _ in range(at_least_one("size", size))]
+        self.counts = Counts()
+        self.finished: list[Episode] = []
+        self._grader = Grader(executor)
 
     @property
     def task(self) -> Task:
@@ -97,69 +61,191 @@ class BatchRunner:
         """The team that plays."""
         return self.envs[0].team
 
+    def close(self) -> None:
+        """Shut down the executor, if the runner has made it; also at the end of a ``with`` block."""
+        self._grader.close()
+
+    def __enter__(self) -> BatchRunner:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
     def play(
         self,
-        policy: Policy,
+        policy: Policies,
         *,
         indices: Sequence[int] | None = None,
+        groups: int | None = None,
         seeds: Sequence[int] | None = None,
+        turns: int | None = None,
     ) -> list[Episode]:
-        """One episode for each index (at most ``size``; all environments, with drawn problems, where it is None).
+        """One episode for each index; all environments, with drawn problems, where it is None.
 
-        indices: the problems, repeated for groups on one problem. seeds: one a episode, for what the environment itself
-        draws. Returns episodes in the order of ``indices``. Raises ValueError if the policy returns the wrong number.
+        indices: the problems; a repeated one makes a group. groups: play each index so many times, one after the other,
+        every entry of ``indices`` a group of its own. seeds: one an episode, for what the environment itself draws.
+        turns: a budget for the whole call; what is unfinished when it is spent ends truncated. At most ``size``
+        episodes, returned in the order of ``indices``. Raises ValueError if the policy returns the wrong number.
         """
-        count = len(self.envs) if indices is None else len(indices)
-        if count > len(self.envs):
-            raise ValueError(f"indices has {count} entries: expected at most size={len(self.envs)}")
-        envs = self.envs[:count]
-        for i, env in enumerate(envs):
-            options = None if indices is None else {"index": int(indices[i])}
-            env.reset(seed=None if seeds is None else int(seeds[i]), options=options)
-        episodes = [Episode(env.problem.index) for env in envs]
-        grading: dict[int, dict[str, Future[Verdict]]] = {}
-        live = list(range(count))
-        while live:
-            for agent, waiting in self._by_agent(envs, live).items():
-                self._turn(policy, agent, waiting, envs, episodes)
-            for i in live:
-                if envs[i].over and self.executor is not None:
-                    grading[i] = self._submit(envs[i])
-            live = [i for i in live if not envs[i].over]
-        for i, env in enumerate(envs):
-            verdicts = {a: f.result() for a, f in grading[i].items()} if i in grading else env.grade()
-            self._settle(env, verdicts, episodes[i])
-        return episodes
+        ask, budget = self._policy(policy), Budget(turns)
+        starts = self._starts(indices, groups, seeds)
+        live = games = [Game.begin(env, start) for env, start in zip(self.envs, starts, strict=False)]
+        self.finished = []
+        try:
+            while live:
+                wave(ask, live, budget, self.counts)
+                for game in live:
+                    if game.env.over:
+                        game.submit(self._grader)
+                live = [game for game in live if not game.env.over]
+        except Exception:
+            self.finished = [game.book(self._grader, self.counts) for game in games if game.env.over]
+            raise
+        return [game.book(self._grader, self.counts) for game in games]
 
-    @staticmethod
-    def _by_agent(envs: list[FlexMG], live: list[int]) -> dict[str, list[int]]:
-        groups: dict[str, list[int]] = {}
-        for i in live:
-            groups.setdefault(envs[i].agent_selection, []).append(i)
-        return groups
+    def stream(
+        self,
+        policy: Policies,
+        *,
+        episodes: int | None = None,
+        turns: int | None = None,
+        indices: Iterable[int] | None = None,
+        groups: int | None = None,
+        seed: int = 0,
+    ) -> Iterator[Episode]:
+        """Finished episodes, in the order in which they were begun; an environment that is free begins the next one.
 
-    @staticmethod
-    def _turn(policy: Policy, agent: str, waiting: list[int], envs: list[FlexMG], episodes: list[Episode]) -> None:
-        requests = [
-            Request(i, envs[i].problem.index, agent, envs[i].round, len(envs[i].transcript), envs[i].observe(agent))
-            for i in waiting
-        ]
-        replies = policy(requests)
-        if len(replies) != len(requests):
-            raise ValueError(f"policy returned {len(replies)} replies for {agent}: expected {len(requests)}")
-        for request, reply in zip(requests, replies, strict=True):
-            text, kept = (reply.text, reply.kept) if isinstance(reply, Reply) else (reply, None)
-            envs[request.episode].step(text)
-            episodes[request.episode].steps.append(Step(request, text, kept))
+        It ends after ``episodes``, when ``turns`` (a budget for all of them together) is spent, or when ``indices`` are
+        played; without any of these it does not end. Episode k plays the next of ``indices``, or a problem drawn from
+        (seed, k); with ``groups``, so many episodes in a row play one problem, drawn from (seed, group). What the
+        environment draws comes from (seed, k), too. Nothing of this depends on which episode finishes first.
 
-    def _submit(self, env: FlexMG) -> dict[str, Future[Verdict]]:
-        assert self.executor is not None
-        return {agent: self.executor.submit(grade_one, env.task, *answer) for agent, answer in env.answers().items()}
+        With an executor a verdict is waited for when the *next* episode in the same place ends, so what is handed out
+        between two calls of the policy does not depend on how long grading takes.
+        """
+        ask, budget = self._policy(policy), Budget(turns)
+        starts = self._endless(indices, 1 if groups is None else at_least_one("groups", groups), seed)
+        if episodes is not None:
+            starts = islice(starts, at_least_one("episodes", episodes))
+        return self._stream(ask, budget, starts)
 
-    @staticmethod
-    def _settle(env: FlexMG, verdicts: dict[str, Verdict], episode: Episode) -> None:
-        env.settle(verdicts)
-        episode.outcome = env.outcome
-        episode.rewards = dict(env.rewards)
-        episode.terminated = all(env.terminations.values())
-        episode.not_graded = next((info["not_graded"] for info in env.infos.values() if "not_graded" in info), "")
+    def _stream(self, ask: Callable[[str], Policy], budget: Budget, starts: Iterator[Start]) -> Iterator[Episode]:
+        places = [_Place(env) for env in self.envs]
+        ready: dict[int, Episode] = {}
+        next_number = 0
+        self.finished = []
+        try:
+            while playing := _fill(places, starts, budget):
+                wave(ask, [game for _, game in playing], budget, self.counts)
+                for place, game in playing:
+                    if game.env.over:
+                        game.submit(self._grader)
+                        self._receive(place.end(game, wait=self._grader.beside), ready)
+                while next_number in ready:
+                    yield ready.pop(next_number)
+                    next_number += 1
+        except Exception:
+            for place in places:
+                if place.game is not None and place.game.env.over:
+                    self._receive(place.game, ready)
+            self._receive_all(places, ready)
+            self.finished = [ready[number] for number in sorted(ready)]
+            raise
+        self._receive_all(places, ready)
+        for number in sorted(ready):
+            yield ready[number]
+
+    def _receive(self, game: Game | None, ready: dict[int, Episode]) -> None:
+        if game is not None:
+            ready[game.episode.number] = game.book(self._grader, self.counts)
+
+    def _receive_all(self, places: list[_Place], ready: dict[int, Episode]) -> None:
+        for place in places:
+            self._receive(place.graded, ready)
+
+    def _policy(self, policy: Policies) -> Callable[[str], Policy]:
+        if not isinstance(policy, Mapping):
+            return lambda agent: policy
+        if set(policy) != set(self.team.agents):
+            raise ValueError(f"policy has agents {sorted(policy)}: expected one for each of {list(self.team.agents)}")
+        return policy.__getitem__
+
+    def _starts(self, indices: Sequence[int] | None, groups: int | None, seeds: Sequence[int] | None) -> list[Start]:
+        """The episodes of ``play``, checked against the size."""
+        problems: list[int | None] = [None] * len(self.envs)
+        if indices is not None:
+            times = 1 if groups is None else at_least_one("groups", groups)
+            problems = [index for index in indices for _ in range(times)]
+            if len(problems) > len(self.envs):
+                grouped = "" if groups is None else f" in groups of {groups}"
+                raise ValueError(f"indices has {len(indices)} entries{grouped}: expected at most size={len(self.envs)}")
+        elif groups is not None:
+            raise ValueError(f"groups={groups!r} without indices: expected the problems to repeat")
+        if seeds is not None and len(seeds) != len(problems):
+            raise ValueError(f"seeds has {len(seeds)} entries: expected {len(problems)}, one for each episode")
+        starts = []
+        number_of: dict[Hashable, int] = {}
+        members: dict[int, int] = {}
+        for i, index in enumerate(problems):
+            group = number_of.setdefault(_group_key(i, index, groups), len(number_of))
+            members[group] = members.get(group, -1) + 1
+            starts.append(Start(i, index, None if seeds is None else int(seeds[i]), group, members[group]))
+        return starts
+
+    def _endless(self, indices: Iterable[int] | None, groups: int, seed: int) -> Iterator[Start]:
+        """The episodes of ``stream``: a function of the arguments alone."""
+        size = UNLIMITED if self.task.size is None else self.task.size
+        drawn = (int(np.random.default_rng([seed, _PROBLEMS, group]).integers(size)) for group in count())
+        for group, index in enumerate(drawn if indices is None else indices):
+            for member in range(groups):
+                number = group * groups + member
+                env_seed = int(np.random.default_rng([seed, _SEEDS, number]).integers(2**31))
+                yield Start(number, index, env_seed, group, member)
+
+
+class _Place:
+    """A place of a stream: the game that plays and, while its verdict is awaited, the one before it. Each has an
+    environment of its own, so that one can be settled after the other has begun."""
+
+    def __init__(self, env: FlexMG) -> None:
+        self._envs = [env]
+        self.game: Game | None = None
+        self.graded: Game | None = None
+
+    def begin(self, start: Start) -> None:
+        """Begin a game in an environment that does not wait for a verdict."""
+        busy = self.graded.env if self.graded else None
+        if self._envs == [busy]:
+            self._envs.append(self._envs[0].sibling(defer_grading=True))
+        self.game = Game.begin(next(env for env in self._envs if env is not busy), start)
+
+    def end(self, game: Game, *, wait: bool) -> Game | None:
+        """The game whose verdict is due: with ``wait`` the one before ``game``, if any, else ``game`` itself."""
+        self.game = None
+        if not wait:
+            return game
+        due, self.graded = self.graded, game
+        return due
+
+
+def _fill(places: list[_Place], starts: Iterator[Start], budget: Budget) -> list[tuple[_Place, Game]]:
+    """Begin the next episodes in the free places, no more of them than turns are left; then all that play."""
+    playing = sum(place.game is not None for place in places)
+    for place in places:
+        if place.game is None and (budget.left is None or playing < budget.left):
+            start = next(starts, None)
+            if start is None:
+                break
+            place.begin(start)
+            playing += 1
+    return [(place, place.game) for place in places if place.game is not None]
+
+
+def _group_key(place: int, index: int | None, groups: int | None) -> Hashable:
+    """What the episodes of a group share: their block of ``groups``, else the pinned problem; a drawn one is alone."""
+    if groups is not None:
+        return "block", place // groups
+    return ("drawn", place) if index is None else ("problem", index)
+
+
+__all__ = ["BatchRunner", "Counts", "Episode", "Policies", "Policy", "Reply", "Request", "Step"]

@@ -1,0 +1,308 @@
+"""What a turn costs: the raw game, our guard, PettingZoo's wrappers and the batch runner, side by side in one run.
+
+    python benchmarks/throughput.py
+    python benchmarks/throughput.py --json throughput.json
+
+A *turn* is one round of ``agent_iter`` + ``last`` (with the observation) + ``step`` for a live agent. In the time: all
+live turns of an episode, the bookkeeping of its end too. Out of it: ``reset``, the making of the problem (it is made
+once), grading (deferred), the dead steps and the garbage collector (off, as in ``timeit``). The lines of the batch
+runner have resets, grading by a trivial grader and settling in, on both sides of the comparison.
+
+Repetitions alternate between the subjects, so that a busy machine slows all of them. ``best`` is the minimum, the time
+least disturbed; ratios are between bests, and ``paired`` is the median of the ratios within each repetition. Ratios
+carry over to other machines, microseconds do not. Exit code 2: a wrong option. Goals missed do not change it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+if __name__ == "__main__" and not __package__:  # run as a file: the repository root replaces this folder on the path
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+
+import pettingzoo
+from pettingzoo.utils.wrappers import AssertOutOfBoundsWrapper, OrderEnforcingWrapper
+
+from marft_envs import FlexMG, Problem, Role, Task, Team, Verdict
+from marft_envs.batch import BatchRunner
+from marft_envs.guard import Guard
+from marft_envs.mathematics.teams import TEAMS
+
+SHORT = "hello"
+LONG = "a" * 4_000
+LONG_UNICODE = "\u00e9\u65e5" * 2_000
+EPISODES = 128
+BATCHES = (1, 16, 256)
+
+
+class Fixed(Task):
+    """One problem, made once, and a grader that does nothing: what is timed is the game."""
+
+    name = "fixed"
+    size = 1
+    _only = Problem(0, "Ann has 3 apples and buys 4 more. How many apples has she now?", "7")
+    _right = Verdict.correct()
+
+    def problem(self, index: int) -> Problem:
+        return self._only
+
+    def grade(self, answer: str, problem: Problem) -> Verdict:
+        return self._right
+
+
+@dataclass
+class Subject:
+    """Something whose turns are timed. run(): does one repetition, returns its seconds. turns: how many it times."""
+
+    name: str
+    turns: int
+    run: Callable[[], float]
+    micros: list[float] = field(default_factory=list)
+
+    @property
+    def best(self) -> float:
+        return min(self.micros)
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.micros)
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A measured number beside its bound. bound None: for information."""
+
+    name: str
+    value: float
+    bound: float | None
+    unit: str = ""
+    paired: float | None = None
+
+    @property
+    def met(self) -> bool | None:
+        return None if self.bound is None else self.value <= self.bound
+
+
+def raw(team: Team) -> FlexMG:
+    """The raw game on the fixed problem."""
+    return FlexMG(Fixed(), team, defer_grading=True)
+
+
+def stock(team: Team) -> Any:
+    """The wrappers that PettingZoo's template puts around an environment, around the same raw game."""
+    return OrderEnforcingWrapper(AssertOutOfBoundsWrapper(raw(team)))
+
+
+def connected(n: int, shape: str) -> Team:
+    """n agents with a line of instructions each, under a preset D."""
+    return Team({f"agent_{i}": Role(f"You are agent {i} of a team.") for i in range(n)}, shape)
+
+
+def turns_of(name: str, make: Callable[[], Any], text: str = SHORT) -> Subject:
+    """The live turns of EPISODES environments, played one after the other; they are reset before the clock starts."""
+    envs = [make() for _ in range(EPISODES)]
+    live = len(envs[0].possible_agents)
+
+    def run() -> float:
+        for env in envs:
+            env.reset(seed=0)
+        start = time.perf_counter()
+        for env in envs:
+            for _ in env.agent_iter(live):
+                env.last()
+                env.step(text)
+        return time.perf_counter() - start
+
+    return Subject(name, live * EPISODES, run)
+
+
+def whole(name: str, make: Callable[[], Any]) -> Subject:
+    """Whole episodes for each live turn: the reset and the dead steps in, grading still deferred."""
+    env = make()
+    live = len(env.possible_agents)
+
+    def run() -> float:
+        start = time.perf_counter()
+        for _ in range(EPISODES):
+            env.reset(options={"index": 0})
+            for agent in env.agent_iter():
+                env.last()
+                env.step(None if env.terminations[agent] else SHORT)
+        return time.perf_counter() - start
+
+    return Subject(name, live * EPISODES, run)
+
+
+def by_hand(size: int, repeats: int) -> Subject:
+    """The raw environments of a batch without the runner: reset, turns, grading, settling."""
+    envs = [raw(TEAMS["duo"]()) for _ in range(size)]
+
+    def run() -> float:
+        start = time.perf_counter()
+        for _ in range(repeats):
+            for env in envs:
+                env.reset(options={"index": 0})
+                for _ in env.agent_iter(2):
+                    env.last()
+                    env.step(SHORT)
+                env.settle(env.grade())
+        return time.perf_counter() - start
+
+    return Subject(f"by hand, {size} environments", 2 * size * repeats, run)
+
+
+def by_runner(size: int, repeats: int) -> Subject:
+    """The same with the batch runner and a policy that costs nothing."""
+    runner = BatchRunner(raw(TEAMS["duo"]()), size)
+    indices = [0] * size
+
+    def run() -> float:
+        start = time.perf_counter()
+        for _ in range(repeats):
+            runner.play(lambda requests: [SHORT] * len(requests), indices=indices)
+        return time.perf_counter() - start
+
+    return Subject(f"batch runner, {size} environments", 2 * size * repeats, run)
+
+
+def subjects() -> dict[str, Subject]:
+    """Everything that is timed, by a short key."""
+    made = {
+        "raw": turns_of("raw FlexMG, duo", lambda: raw(TEAMS["duo"]())),
+        "env": turns_of("env(): our guard around it", lambda: Guard(raw(TEAMS["duo"]()))),
+        "stock": turns_of("PettingZoo's wrappers around it", lambda: stock(TEAMS["duo"]())),
+        "raw_whole": whole("raw, with reset and dead steps", lambda: raw(TEAMS["duo"]())),
+        "env_whole": whole("env(), with reset and dead steps", lambda: Guard(raw(TEAMS["duo"]()))),
+        "stock_whole": whole("PettingZoo's, with reset and dead steps", lambda: stock(TEAMS["duo"]())),
+        "long": turns_of("raw, duo, 4,000 ASCII characters", lambda: raw(TEAMS["duo"]()), LONG),
+        "unicode": turns_of("raw, duo, 4,000 other characters", lambda: raw(TEAMS["duo"]()), LONG_UNICODE),
+    }
+    for shape in ("chain", "full"):
+        for n in (1, 2, 4, 8):
+            make = partial(raw, connected(n, shape))
+            made[f"{shape}{n}"] = turns_of(f"raw, {n} agent{'s' * (n > 1)}, {shape}", make)
+    for size in BATCHES:
+        made[f"hand{size}"] = by_hand(size, repeats=max(1, BATCHES[-1] // size))
+        made[f"batch{size}"] = by_runner(size, repeats=max(1, BATCHES[-1] // size))
+    return made
+
+
+def measure(timed: dict[str, Subject], repetitions: int) -> None:
+    """``repetitions`` of every subject, taking turns; the first one warms up and is not kept."""
+    for repetition in range(repetitions + 1):
+        gc.collect()
+        gc.disable()
+        try:
+            for subject in timed.values():
+                micros = subject.run() / subject.turns * 1e6
+                if repetition:
+                    subject.micros.append(micros)
+        finally:
+            gc.enable()
+
+
+def goals(timed: dict[str, Subject]) -> list[Goal]:
+    """The numbers the project promises (issue "The environment suite in full", Speed), and those for information."""
+
+    def ratio(name: str, above: str, below: str, bound: float | None) -> Goal:
+        a, b = timed[above], timed[below]
+        paired = statistics.median(x / y for x, y in zip(a.micros, b.micros, strict=True))
+        return Goal(name, a.best / b.best, bound, "x", paired)
+
+    def difference(name: str, above: str, below: str, bound: float | None) -> Goal:
+        a, b = timed[above], timed[below]
+        paired = statistics.median(x - y for x, y in zip(a.micros, b.micros, strict=True))
+        return Goal(name, a.best - b.best, bound, "us", paired)
+
+    guard, wrappers = timed["env"].best - timed["raw"].best, timed["stock"].best - timed["raw"].best
+    return [
+        Goal("raw, us a turn", timed["raw"].best, 1.5, "us", timed["raw"].median),
+        Goal("env(), us a turn", timed["env"].best, 3.0, "us", timed["env"].median),
+        ratio("raw / stock", "raw", "stock", 0.142),
+        ratio("env() / stock", "env", "stock", 0.283),
+        Goal("overhead of guard / overhead of stock", guard / wrappers, 0.2, "x"),
+        ratio("raw / stock, whole episodes", "raw_whole", "stock_whole", None),
+        ratio("env() / stock, whole episodes", "env_whole", "stock_whole", None),
+        ratio("8 agents / 2, chain", "chain8", "chain2", 2.0),
+        ratio("8 agents / 2, full", "full8", "full2", 2.0),
+        ratio("4,000 ASCII characters / 5", "long", "raw", 2.0),
+        ratio("4,000 other characters / 5", "unicode", "raw", None),
+        *(
+            difference(f"batch runner adds a turn, N = {n}", f"batch{n}", f"hand{n}", 10.0 if n == 256 else None)
+            for n in BATCHES
+        ),
+        *(ratio(f"batch runner / by hand, N = {n}", f"batch{n}", f"hand{n}", None) for n in BATCHES),
+    ]
+
+
+def table(timed: dict[str, Subject], results: Sequence[Goal]) -> str:
+    """Both tables as text."""
+    lines = [f"{'us a turn':40} {'best':>8} {'median':>8} {'/ stock':>8}"]
+    base = timed["stock"].best
+    for s in timed.values():
+        lines.append(f"{s.name:40} {s.best:8.3f} {s.median:8.3f} {s.best / base:8.3f}")
+    lines += ["", f"{'goal':40} {'measured':>11} {'paired':>8} {'at most':>8}"]
+    for g in results:
+        paired = "" if g.paired is None else f"{g.paired:.3f}"
+        bound = "" if g.bound is None else f"{g.bound:g}"
+        verdict = {True: "met", False: "MISSED", None: ""}[g.met]
+        lines.append(f"{g.name:40} {g.value:8.3f} {g.unit:2} {paired:>8} {bound:>8} {verdict}")
+    return "\n".join(lines)
+
+
+def record(timed: dict[str, Subject], results: Sequence[Goal], repetitions: int) -> dict[str, Any]:
+    """All of it as JSON-able values."""
+    return {
+        "repetitions": repetitions,
+        "python": platform.python_version(),
+        "pettingzoo": pettingzoo.__version__,
+        "machine": platform.machine(),
+        "subjects": {k: {"name": s.name, "turns": s.turns, "micros": s.micros} for k, s in timed.items()},
+        "goals": [
+            {"name": g.name, "value": g.value, "unit": g.unit, "paired": g.paired, "bound": g.bound, "met": g.met}
+            for g in results
+        ],
+    }
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="benchmarks/throughput.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--repetitions", type=int, default=60, help="of every subject, after one warm-up (default: 60)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="keep every repetition in this file")
+    options = parser.parse_args(arguments)
+    if options.repetitions < 1:
+        parser.error(f"--repetitions={options.repetitions}: expected at least 1")
+    if options.json and not options.json.parent.is_dir():
+        parser.error(f"--json={options.json}: expected a file in an existing folder")
+    return options
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print, keep."""
+    options = parse(arguments)
+    timed = subjects()
+    measure(timed, options.repetitions)
+    results = goals(timed)
+    print(table(timed, results))
+    if options.json:
+        options.json.write_text(json.dumps(record(timed, results, options.repetitions), indent=1) + "\n")
+        print(f"kept in {options.json}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
