@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from marft_envs import registry
 from marft_envs.dependency import CycleError, Dependency
 from marft_envs.flex_mg import FlexMG
-from marft_envs.registry import MODULES, environment_module, make, register_with_pettingzoo
+from marft_envs.registry import make, register
 from marft_envs.task import Problem, Task
 from marft_envs.team import Role, Team
 from marft_envs.verdict import Outcome, Verdict
@@ -20,19 +21,30 @@ from marft_envs.verdict import Outcome, Verdict
 if TYPE_CHECKING:
     from marft_envs import math_v0 as math_v0
 
+    all_environments: tuple[str, ...]
+
 __version__ = "0.1.0"
-all_environments = MODULES
 
 __all__ = [
     "CycleError", "Dependency", "FlexMG", "Outcome", "Problem", "Role", "Task", "Team", "Verdict",
-    "all_environments", "make", *MODULES,
+    "all_environments", "make", "register", *registry.BUILT_IN,
 ]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    if name in MODULES:
-        return environment_module(name)
-    raise AttributeError(f"module 'marft_envs' has no attribute {name!r}; environments: {', '.join(MODULES)}")
+    """The environments: a module by its name, and ``all_environments``, the names known by now."""
+    if name == "all_environments":
+        return registry.names()
+    if registry.is_versioned(name):
+        try:
+            return registry.environment_module(name)
+        except registry.UnknownEnvironment as fault:
+            raise AttributeError(f"module 'marft_envs' has no attribute {name!r}: {fault}") from None
+    raise AttributeError(f"module 'marft_envs' has no attribute {name!r}")
 
 
-register_with_pettingzoo()
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+registry.announce_built_in()

@@ -2,21 +2,24 @@
 
 | | |
 |---|---|
-| import | `marft_envs.math_v0` |
+| import | `marft_envs.math_v0`, or `marft_envs.make('math_v0')`; PettingZoo and Gymnasium: `marft/math-v0` |
 | agents | `reasoner_0`, `actor_0` (team "duo"); see `team=` |
 | observation | `{"messages": tuple of {"role", "name", "content"}, "reply_prefix": str}`, texts |
 | action | any text up to the role's `max_chars` |
-| reward | 0 until the end; then the team's score, 1 for a right answer and 0 otherwise, to every agent |
-| end | termination when the last round is graded; truncation only after a fault of the grader |
+| reward | 0 until the end; then the team's score, 1 for a right answer and 0 otherwise, to every agent; see `reward=` |
+| end | termination when the answer is graded; truncation only after a fault of the grader or an outside limit |
 
 Arguments
 * `dataset`: "word_problems" (default), "one_step", "arithmetic", "relay": generated, offline; or real problems,
   "gsm8k", "svamp", "math", from `path=`, the folder in the variable MARFT_DATA, or the hub.
 * `split`: "train" or "test"; they share no problem.
-* `team`: "solo", "duo", "trio", "quartet", "octet", each also with "_anonymous"; "duo_guided"; or a `marft_envs.Team`.
+* `team`: "solo", "duo", "trio", "quartet", "octet", each also with "_anonymous"; "duo_guided"; a .yaml file; or a
+  `marft_envs.Team`.
 * `dependency`: D over the team's agents, in place of the team's own: "none", "chain", "star", "tree", "layers", "full",
-  a matrix, or edges such as `[("reasoner_0", "actor_0")]`.
-* `rounds`, `memory`, `order`, `reward`, `render_mode`, `defer_grading`: see `marft_envs.flex_mg.FlexMG`.
+  a matrix, edges such as `[("reasoner_0", "actor_0")]`, one of these for each round, a function, or an orchestrator
+  (`marft_envs.schedule`). `stop`: when to end before the last round, also in place of its own (`marft_envs.stopping`).
+* `rounds`, `memory`, `order`, `reward`, `format_bonus`, `max_turns`, `render_mode`, `defer_grading`: see
+  `marft_envs.FlexMG`.
 * all other arguments go to the data set: `level=` and `seed=` of the generators, `k=` and `style=` of the relay.
 
 The answer is read from the answering agent's own text: the last \\boxed{}, then `<answer>`, `####`, "answer is". In the
@@ -29,5 +32,6 @@ Version history: v0, first version.
 """
 
 from marft_envs.mathematics.environment import env, raw_env
+from marft_envs.mathematics.teams import TEAMS
 
-__all__ = ["env", "raw_env"]
+__all__ = ["TEAMS", "env", "raw_env"]

@@ -1,23 +1,37 @@
-"""The guides are executed: Python blocks run, commands parse, paths exist."""
+"""The guides are executed: Python blocks run, commands parse, paths exist; CONTRIBUTING.md is followed."""
 
 import contextlib
 import io
+import os
 import re
 import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from marft_envs import __main__, plugins
+
 ROOT = Path(__file__).resolve().parents[1]
-GUIDES = [ROOT / "README.md", *sorted(ROOT.glob("CONTRIBUTING.md")), *sorted((ROOT / "docs").glob("*.md"))]
+RECIPES = ROOT / "CONTRIBUTING.md"
+GUIDES = [ROOT / "README.md", RECIPES, *sorted((ROOT / "docs").rglob("*.md"))]
 TARGETS = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M)
+WORKS = ("marft_envs", "baselines", "benchmarks", "examples", "tests", "docs", "pyproject.toml", "Makefile")
+
+
+def all_blocks(guide):
+    """(language, text) of each fenced block, in order."""
+    return re.findall(r"```(\w+)\n(.*?)```", guide.read_text(), re.S)
 
 
 def blocks(guide, language):
-    return re.findall(rf"```{language}\n(.*?)```", guide.read_text(), re.S)
+    return [text for found, text in all_blocks(guide) if found == language]
 
 
-@pytest.mark.parametrize("guide", GUIDES, ids=lambda p: p.name)
+@pytest.mark.parametrize("guide", [guide for guide in GUIDES if guide != RECIPES], ids=lambda p: p.name)
 def test_python_blocks_run_one_after_the_other(guide, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "guide"}
@@ -35,6 +49,8 @@ def test_commands_parse(guide):
         words = shlex.split(line, comments=True)
         if words[:1] == ["make"]:
             assert words[1] in TARGETS, line
+        elif words and words[0].endswith("python") and words[1:3] == ["-m", "marft_envs"]:
+            __main__.parse(words[3:])
         elif words and words[0].endswith("python") and words[1:2] != ["-m"]:
             script = Path(words[1])
             assert (ROOT / script).is_file(), line
@@ -46,5 +62,37 @@ def test_commands_parse(guide):
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda p: p.name)
 def test_every_path_a_guide_names_exists(guide):
-    named = re.findall(r"`((?:marft_envs|baselines|benchmarks|tests|docs)/[\w./-]*)", guide.read_text())
+    named = re.findall(r"`((?:marft_envs|baselines|benchmarks|examples|tests|docs)/[\w./-]*)", guide.read_text())
     assert all((ROOT / path.rstrip("/")).exists() for path in named), named
+
+
+def test_the_recipes_are_each_under_a_page():
+    recipes = RECIPES.read_text().split("\n## ")[1:]
+    assert [recipe.splitlines()[0] for recipe in recipes] == ["A task", "A team", "A learner"]
+    assert all(len(recipe.splitlines()) <= 66 for recipe in recipes)  # a page of A4
+
+
+def test_the_recipes_are_followed_to_the_letter(tmp_path):
+    """Every block of CONTRIBUTING.md, from top to bottom, in a copy of the repository."""
+    for name in WORKS:
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, tmp_path / name)
+    for language, text in all_blocks(RECIPES):
+        place = re.match(r"# (add|write) to (\S+)\n", text)
+        if place:
+            with (tmp_path / place[2]).open("a" if place[1] == "add" else "w") as file:
+                file.write(text)
+        elif language == "toml":
+            assert list(tomllib.loads(text)["project"]["entry-points"]) == [plugins.GROUP]
+        else:
+            command = ["bash", "-ec", text] if language == "sh" else [sys.executable, "-c", text]
+            run = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=_environment())
+            assert run.returncode == 0, f"{text}\n{run.stdout}\n{run.stderr}"
+    assert "word_sum_v0" in (tmp_path / "docs" / "environments" / "word_sum_v0.md").read_text()
+    assert "marft_narrow" in (tmp_path / "results" / "narrow" / "report.md").read_text()
+
+
+def _environment():
+    """Ours, with this Python first, and without what would lead back to this repository."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    return {**os.environ, "PATH": path, "PYTHONPATH": ""}

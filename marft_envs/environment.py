@@ -1,0 +1,94 @@
+"""From the arguments of ``env()`` to a game: the game's own, the team's, and those of the task's constructor.
+
+Every versioned module comes here, so that all of them take the same arguments and refuse the same mistakes.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from marft_envs.flex_mg import FlexMG
+from marft_envs.task import Task
+from marft_envs.team import Team
+
+GAME = {
+    name: parameter
+    for name, parameter in inspect.signature(FlexMG).parameters.items()
+    if parameter.kind is parameter.KEYWORD_ONLY and name != "name"
+}
+"""The keyword arguments of the game itself, from ``rounds`` to ``defer_grading``."""
+TEAM = ("team", "dependency", "stop")
+GIVEN = ("agents",)
+"""Constructor arguments of a task that the team gives: ``agents``, the names in execution order."""
+
+
+def choose_team(spec: str | Team, ready_made: Mapping[str, Callable[[], Team]]) -> Team:
+    """A Team itself, a ready-made one by name, or one from a team file. ValueError for an unknown name."""
+    if isinstance(spec, Team):
+        return spec
+    if isinstance(spec, str) and spec.endswith((".yaml", ".yml")):
+        return Team.from_yaml(spec)
+    if spec not in ready_made:
+        raise ValueError(f"team={spec!r}: expected one of {', '.join(ready_made)}, a .yaml file or a marft_envs.Team")
+    return ready_made[spec]()
+
+
+def make_game(
+    name: str,
+    maker: Callable[..., Task],
+    team: Team,
+    arguments: Mapping[str, Any],
+    *,
+    dependency: Any = None,
+    stop: Any = None,
+    what: str = "",
+) -> FlexMG:
+    """The game ``name``: ``team`` on the task that ``maker`` makes.
+
+    maker: a Task class, or a function that returns a Task. arguments: the game's and the maker's, mixed. dependency,
+    stop: in place of the team's own. what: how errors call the task, by default ``name``. Raises ValueError for an
+    argument that neither takes, and for a value outside a ``Literal`` annotation.
+    """
+    if dependency is not None:
+        team = team.with_dependency(dependency)
+    if stop is not None:
+        team = team.with_stop(stop)
+    own = {key: value for key, value in arguments.items() if key not in GAME}
+    game = {key: value for key, value in arguments.items() if key in GAME}
+    parameters = task_parameters(maker)
+    _check_names(own, parameters, what or name)
+    for key, allowed in choices_of(maker).items():
+        if own.get(key, allowed[0]) not in allowed:
+            raise ValueError(f"{key}={own[key]!r}: expected one of {', '.join(map(repr, allowed))}")
+    if "agents" in inspect.signature(maker).parameters:
+        own["agents"] = team.order
+    return FlexMG(maker(**own), team, name=name, **game)
+
+
+def task_parameters(maker: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """What the user may give to ``maker``: its parameters without those that the team gives."""
+    return {name: p for name, p in inspect.signature(maker).parameters.items() if name not in GIVEN}
+
+
+def choices_of(maker: Callable[..., Any]) -> dict[str, tuple[Any, ...]]:
+    """The allowed values of each parameter that is annotated with a ``Literal``."""
+    function = maker.__init__ if inspect.isclass(maker) else maker
+    try:
+        hints = get_type_hints(function)
+    except (NameError, TypeError):  # names that only a type checker imports; a partial has no hints
+        return {}
+    return {name: get_args(hint) for name, hint in hints.items() if get_origin(hint) is Literal}
+
+
+def _check_names(own: Mapping[str, Any], parameters: Mapping[str, inspect.Parameter], what: str) -> None:
+    unknown = sorted(set(own) - set(parameters))
+    if unknown:
+        near = difflib.get_close_matches(unknown[0], (*parameters, *TEAM, *GAME), n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(
+            f"unknown arguments {unknown} for {what}: expected some of {list(parameters)}, "
+            f"or of the game's {[*TEAM, *GAME]}{hint}"
+        )

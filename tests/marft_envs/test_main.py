@@ -1,0 +1,101 @@
+"""python -m marft_envs: list, new-task, play, docs; wrong input is one line and exit code 2."""
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from marft_envs.__main__ import main
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_list_has_a_line_each(capsys):
+    assert main(["list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "math_v0      Mathematics problems for a team that ends with one answer." in lines
+
+
+def test_a_new_task_passes_its_own_test(tmp_path, capsys):
+    assert main(["new-task", "word_count", "--into", str(tmp_path / "tasks")]) == 0
+    assert [p.name for p in sorted((tmp_path / "tasks").iterdir())] == ["test_word_count_v0.py", "word_count_v0.py"]
+    assert capsys.readouterr().out.count("wrote ") == 2
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "tasks"],
+        capture_output=True, text=True, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert "2 passed" in run.stdout, run.stdout + run.stderr
+
+
+def test_a_new_task_is_linted(tmp_path):
+    """By our own rules; the order of imports (I) depends on whose project it is."""
+    main(["new-task", "coins", "--into", str(tmp_path)])
+    (tmp_path / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text())
+    for command in (["check", "--ignore", "I001"], ["format", "--check"]):
+        words = [sys.executable, "-m", "ruff", *command, "--no-cache", "."]
+        run = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path)
+        assert run.returncode == 0, run.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["new-task", "Coins"], "name 'Coins': expected lower-case words joined by _"),
+        (["new-task", "3coins"], "name '3coins': expected lower-case words"),
+        (["new-task", "two words"], "name 'two words': expected lower-case words"),
+        (["new-task", "class"], "name 'class': expected lower-case words"),
+        (["new-task", "coins_v1"], "name 'coins_v1': expected it without the version"),
+        (["new-task", "math"], "name 'math': math_v0 exists already"),
+        (["new-task", "coins", "--into", "full"], "coins_v0.py exists: expected another name"),
+        (["new-task", "coins", "--into", "full/coins_v0.py"], "it is a file, expected a folder"),
+        (["play", "maths_v0"], "environment 'maths_v0': expected one of math_v0"),
+        (["play", "math_v0", "--team", "pair"], "team='pair': expected one of solo"),
+        (["play", "math_v0", "--index", "-3"], "index=-3 of word_problems: expected 0 to"),
+        (["docs", "maths_v0"], "environment 'maths_v0': expected one of math_v0"),
+    ],
+)
+def test_wrong_input_is_one_line_and_exit_code_2(words, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "coins_v0.py").write_text("")
+    assert main(words) == 2
+    told = capsys.readouterr()
+    assert message in told.err and told.err.count("\n") == 1 and not told.out
+    assert [p.name for p in tmp_path.rglob("*")] == ["full", "coins_v0.py"]
+
+
+def test_play_by_hand(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", io.StringIO("thirteen and fourteen\n27\n"))
+    assert main(["play", "math_v0", "--index", "3"]) == 0
+    told = capsys.readouterr().out
+    assert "--- actor_0 reads" in told and "[user reasoner_0] thirteen and fourteen" in told
+    assert "team score 1; the gold answer: 27" in told
+
+
+def test_play_stops_at_the_end_of_input(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    assert main(["play", "math_v0"]) == 130
+    assert capsys.readouterr().err.strip() == "marft_envs: stopped"
+
+
+def test_the_committed_pages_are_up_to_date(monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    assert main(["docs", "--check"]) == 0, capsys.readouterr().out
+
+
+def test_docs_are_written_and_what_is_wrong_is_told(tmp_path, capsys):
+    pages = ["docs", "--into", str(tmp_path)]
+    assert main([*pages, "--check"]) == 1
+    assert "math_v0.md: missing" in capsys.readouterr().out
+    assert main(pages) == 0
+    assert main([*pages, "--check"]) == 0
+    page = tmp_path / "math_v0.md"
+    assert page.read_text().startswith("# math_v0\n\nMathematics problems")
+    page.write_text(page.read_text() + "more")
+    (tmp_path / "maths_v0.md").write_text("")
+    capsys.readouterr()
+    assert main([*pages, "--check"]) == 1
+    told = capsys.readouterr().out
+    assert "math_v0.md: not the docstring of math_v0" in told and "maths_v0.md: no page of math_v0" in told
