@@ -9,7 +9,7 @@ PRESET ?= quick
 export OMP_NUM_THREADS ?= 1
 export HF_HUB_DISABLE_TELEMETRY := 1
 
-.PHONY: setup compare test test-all check clean
+.PHONY: setup compare test test-all test-interop check clean
 
 setup: $(STAMP)
 
@@ -28,7 +28,10 @@ test: setup
 	$(BIN)/python -m pytest -m "not slow"
 
 test-all: setup
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -m "not interop"
+
+test-interop: setup
+	$(BIN)/python -m pytest -m interop tests/interop
 
 check: setup
 	$(BIN)/ruff check .
