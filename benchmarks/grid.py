@@ -12,6 +12,7 @@ import multiprocessing
 import os
 import platform
 import queue
+import threading
 import time
 import tomllib
 import traceback
@@ -210,6 +211,14 @@ def execute(runs: Sequence[RunConfig], results: Results, workers: int) -> Iterat
             process.join()
 
 
+def _die_with_the_parent() -> None:
+    """A killed parent must not leave workers behind that train for nobody."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
 def _work(jobs: Any, news: Any) -> None:
     """One worker: runs from the queue until None comes. Rows go to a .part file, which is renamed at the end."""
     import signal
@@ -217,6 +226,7 @@ def _work(jobs: Any, news: Any) -> None:
     import torch
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent stops its workers itself
+    threading.Thread(target=_die_with_the_parent, daemon=True).start()
     torch.set_num_threads(1)
     while (job := jobs.get()) is not None:
         run, path = job

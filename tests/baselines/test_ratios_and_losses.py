@@ -18,10 +18,10 @@ OLD, NEW = torch.tensor([-10.0, -12, -8], dtype=torch.float64), torch.tensor([-9
 LENGTH, ADVANTAGE = torch.tensor([5, 6, 4]), torch.tensor([1.0, -1, 0.5], dtype=torch.float64)
 
 
-def per_token(total):
+def per_token(total, padding):
     """Token log-probs whose sum over each action's tokens is ``total``: equal shares, padded to 6."""
     mask = torch.arange(6) < LENGTH.unsqueeze(-1)
-    return (total / LENGTH).unsqueeze(-1).expand(3, 6) * mask + 7.0 * ~mask, mask  # padding must not count
+    return (total / LENGTH).unsqueeze(-1).expand(3, 6) * mask + padding * ~mask, mask
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,8 @@ def per_token(total):
 )
 def test_g6(normalization, ratio, loss, monitor, clipped):
     words = torch.tensor([1, 1, 1])
-    old, new = (action_logprob(*per_token(x), normalization, words) for x in (OLD, NEW))
+    # what stands in the padding differs and must not count
+    old, new = (action_logprob(*per_token(x, p), normalization, words) for x, p in ((OLD, 3.0), (NEW, 7.0)))
     rho = (new - old).exp()
     found = clipped_policy_loss(rho, ADVANTAGE, 0.2, torch.ones(3, dtype=torch.float64))
     torch.testing.assert_close(rho, torch.tensor(ratio, dtype=torch.float64), rtol=0, atol=1e-6)

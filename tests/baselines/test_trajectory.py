@@ -70,3 +70,19 @@ def test_a_text_without_a_stop_is_marked_truncated(duo):
 def test_decoding_limits_are_named(name):
     with pytest.raises(ValueError, match=f"Decoding {name}=0: expected a positive number"):
         Decoding(**{name: 0})
+
+
+@pytest.mark.parametrize("greedy", [True, False])
+def test_prompts_of_many_lengths_decode_as_each_alone(duo, greedy):
+    """Left padding, positions, and the removal of finished rows change nothing."""
+    prompts = [
+        duo.loaded.tokenizer(text, add_special_tokens=False)["input_ids"]
+        for text in ("7+4=", "111|7+4=", "3|9+9=", "7+4=", "100|0+0=", "12|3+4+5+6=")
+    ]
+    uniforms = None if greedy else np.random.default_rng(0).random((len(prompts), 6))
+    together = duo.engine.generate("actor_0", prompts, uniforms)
+    assert len({len(g.action_ids) for g in together}) > 1  # rows finish at different times
+    for i, (prompt, g) in enumerate(zip(prompts, together, strict=True)):
+        (alone,) = duo.engine.generate("actor_0", [prompt], None if greedy else uniforms[i : i + 1])
+        assert alone.action_ids == g.action_ids and alone.text == g.text
+        np.testing.assert_allclose(alone.logprobs, g.logprobs, atol=1e-4)

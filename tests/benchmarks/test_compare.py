@@ -116,6 +116,28 @@ def test_workers_that_die_end_the_comparison_with_a_word(tmp_path, preset):
     assert time.monotonic() - started < 30
 
 
+def test_a_killed_parent_leaves_no_workers_behind(tmp_path, preset):
+    out = tmp_path / "results"
+    command = [sys.executable, "benchmarks/compare.py", "--preset", str(preset), "--out", str(out), "--workers", "1"]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    for line in process.stdout:
+        if "update 0/2" in line:
+            break
+    workers = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    assert workers
+    process.kill()
+    process.wait()
+    deadline = time.monotonic() + 30
+    while any(_runs(pid) for pid in workers) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not any(_runs(pid) for pid in workers)
+
+
+def _runs(pid):
+    stat = Path(f"/proc/{pid}/stat")
+    return stat.exists() and stat.read_text().rsplit(")", 1)[1].split()[0] != "Z"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

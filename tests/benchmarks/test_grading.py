@@ -1,0 +1,129 @@
+"""The command for case files, and the table of the speed run on a handful of answers."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import grading, grading_rivals
+from benchmarks.grading_inputs import GOLDS, Item, groups_of_items
+from benchmarks.grading_table import table
+from marft_envs.mathematics import grade
+from marft_envs.verdict import Outcome
+
+ROOT = Path(__file__).resolve().parents[2]
+CASES = [
+    {"id": "a", "gold": "42", "answer": r"\boxed{42}", "expected": True, "category": "number"},
+    {"id": "b", "gold": "42", "answer": r"\boxed{43}", "expected": True, "category": "number"},
+    {"id": "c", "gold": "42", "answer": r"\boxed{42}", "expected": False, "policy": True},
+    {"id": "d", "gold": "42", "answer": "", "expected": False, "policy": False},
+]
+
+
+def write(path, cases):
+    path.write_text("".join(json.dumps(case) + "\n" for case in cases))
+    return path
+
+
+def test_cases_from_the_command_line(tmp_path):
+    command = [sys.executable, ROOT / "benchmarks" / "grading.py", "cases", write(tmp_path / "c.jsonl", CASES)]
+    run = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert run.returncode == 0, run.stderr
+    lines = run.stdout.splitlines()
+    assert lines[0].startswith("error b mathematics: expected correct, got wrong: gold='42' answer='\\\\boxed{43}'")
+    assert lines[1].startswith("policy c mathematics: expected not correct, got correct")
+    assert re.fullmatch(r"cases=4 errors=1 policy=1 worst_s=\d\.\d{3}", lines[2])
+    assert len(lines) == 3
+
+
+def test_another_kind_of_case_plugs_in(tmp_path, monkeypatch):
+    """Kinds are told by their fields; a file may hold several."""
+    kind = grading.Kind(
+        "sums", frozenset(("a", "b")), lambda case: grading.Outcome("no" * (case["a"] < case["b"]), 0.5)
+    )
+    monkeypatch.setattr(grading, "KINDS", (*grading.KINDS, kind))
+    said = []
+    path = write(tmp_path / "c.jsonl", [CASES[0], {"a": 1, "b": 2, "id": "x"}, {"a": 2, "b": 1}])
+    assert grading.run_cases(path, said.append) == {"cases": 3, "errors": 1, "policy": 0, "worst_s": 0.5}
+    assert said[0] == "error x sums: no"
+
+
+def test_a_fault_is_never_a_right_verdict(monkeypatch):
+    from marft_envs.verdict import Verdict
+
+    monkeypatch.setattr(grading, "grade", lambda *_: Verdict.not_graded("broken"))
+    assert "not_graded" in grading.judge_mathematics(CASES[3]).wrong
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"gold": "1"', "line 1: not valid JSON"),
+        (
+            '{"gold": "1"}',
+            "line 1: fields gold, expected those of a known kind of case (mathematics: answer, expected, gold",
+        ),
+        ("[1]", "line 1: fields list, expected"),
+        (None, "cannot be read"),
+    ],
+)
+def test_files_that_cannot_be_used(tmp_path, text, message, capsys):
+    path = tmp_path / "c.jsonl"
+    if text is not None:
+        path.write_text(text)
+    assert grading.main(["cases", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert message in error and "Traceback" not in error
+
+
+def test_inputs_are_what_they_say():
+    """Each verdict that an input calls right is the grader's; so its table of false verdicts can be believed."""
+    groups = dict(groups_of_items(None, 60))
+    assert list(groups) == ["integers", "MATH golds", "hostile"]
+    assert len(groups["hostile"]) >= 20
+    for name in ("integers", "MATH golds"):
+        assert {item.right for item in groups[name]} == {True, False}
+        for item in groups[name]:
+            assert (grade(item.reply, item.gold).outcome is Outcome.CORRECT) == item.right, item
+    assert len({item.gold for item in groups["MATH golds"]}) == len(GOLDS)
+    with pytest.raises(FileNotFoundError, match="no such folder"):
+        groups_of_items(Path("nowhere"), 10)
+
+
+def test_measure_counts():
+    items = [Item("a", "1", True), Item("b", "1", False), Item("c", "1", True), Item("d", "1", False)]
+    verdicts = {"a": (False, 0.1), "b": (True, 0.2), "c": (None, 0.4), "d": (False, 0.1)}
+    row = grading_rivals.measure(lambda item: verdicts[item.reply], items)
+    assert row == {
+        "answers": 4, "per_s": pytest.approx(5.0), "p50_ms": pytest.approx(200), "p99_ms": pytest.approx(400),
+        "worst_s": 0.4, "false_accepts": 1, "false_rejects": 1, "failed": 1,
+    }  # fmt: skip
+    text = table(
+        [{"group": "g", "grader": "ours", **row}, {"group": "g", "grader": "math-verify", **row, "per_s": 0.5}]
+    )
+    assert "| g | ours | 4 | 5 | 200.000 | 400.00 | 0.40 | 1 | 1 | 1 |" in text
+    assert text.endswith("g: ours is 10.0 times math-verify")
+
+
+def test_math_verify_runs_by_itself_and_is_killed_when_it_hangs(monkeypatch):
+    pytest.importorskip("math_verify", reason="needs math-verify: pip install marft-envs[math]")
+    with grading_rivals.MathVerify(hang_s=20) as rival:
+        assert rival.judge(Item(r"\boxed{\frac{2}{4}}", r"\frac12", True))[0] is True
+        assert rival.judge(Item(r"\boxed{3}", "4", False))[0] is False
+    once = "import time\ninput()\nprint('[true, 0.1]', flush=True)\ntime.sleep(60)"
+    monkeypatch.setattr(grading_rivals, "_SERVER", once)
+    with grading_rivals.MathVerify(hang_s=0.2) as rival:
+        result, seconds = rival.judge(Item(r"\boxed{3}", "4", False))
+        assert result is None and 0.1 < seconds < 5
+    assert rival.process is None
+    monkeypatch.setattr(grading_rivals, "_SERVER", "import no_such_module_of_ours")
+    with grading_rivals.MathVerify(hang_s=0.2) as rival, pytest.raises(ImportError, match=r"marft-envs\[math\]"):
+        rival.judge(Item(r"\boxed{3}", "4", False))
+
+
+def test_strings():
+    assert grading_rivals.strings(Item(r"so \boxed{\frac{1}{2}}.", r"\frac{1}{2}", True))[0] is True
+    assert grading_rivals.strings(Item(r"so \boxed{0.5}.", r"\frac{1}{2}", True))[0] is False
