@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from baselines.ladder import LearnerConfig
 from baselines.losses import bce_value_loss, clipped_value_loss, explained_variance
 from baselines.policy import TeamPolicy, TokenScores, predicting_positions, row_blocks
-from baselines.trajectory import AgentTurns, Batch
+from baselines.trajectory import AgentTurns, Batch, own_turns
 
 ACTION_STATES = 3
 SCALARS = 3
@@ -124,13 +124,18 @@ class TeamCritic:
         self._started = False
 
     def logits(self, features: TurnFeatures) -> Tensor:
-        """[B, K]; each turn by the network that its agent's critic is."""
-        central = self.config.critic == "central"
-        sees = visible_turns(features.mask, None if central else features.agent)
-        if central:
-            return self.networks[0](features, sees)
-        each = torch.stack([network(features, sees) for network in self.networks], -1)
-        return each.gather(-1, features.agent.unsqueeze(-1)).squeeze(-1)
+        """[B, K]; each turn by the network that its agent's critic is; 0 where the mask is False."""
+        if self.config.critic == "central":
+            return self.networks[0](features, visible_turns(features.mask))
+        logits = torch.zeros(features.mask.shape)
+        for m, network in enumerate(self.networks):
+            rows, columns, keep = own_turns(features.mask & (features.agent == m))
+            place = rows, columns
+            mine = TurnFeatures(
+                features.prompt[place], features.message[place], keep, features.agent[place], features.target[place]
+            )
+            logits = logits.index_put((rows[keep], columns[keep]), network(mine, visible_turns(keep))[keep])
+        return logits
 
     @torch.no_grad()
     def values(self, features: TurnFeatures) -> Tensor:
@@ -183,11 +188,10 @@ class TeamCritic:
         return float(loss.detach())
 
 
-def visible_turns(mask: Tensor, agent: Tensor | None) -> Tensor:
-    """[B, K, K] bool: turn k reads turn j iff j < k, both count, and (where agent is given) it is the same agent's."""
+def visible_turns(mask: Tensor) -> Tensor:
+    """[B, K, K] bool: turn k reads turn j iff j < k and both count. mask: [B, K]."""
     k = mask.shape[1]
-    sees = torch.ones(k, k, dtype=torch.bool).tril(-1) & mask.unsqueeze(1) & mask.unsqueeze(2)
-    return sees if agent is None else sees & (agent.unsqueeze(1) == agent.unsqueeze(2))
+    return torch.ones(k, k, dtype=torch.bool).tril(-1) & mask.unsqueeze(1) & mask.unsqueeze(2)
 
 
 @torch.no_grad()

@@ -28,7 +28,7 @@ from baselines.ladder import LearnerConfig
 from baselines.losses import clipped_policy_loss, kl_to_reference
 from baselines.policy import TeamPolicy, row_blocks
 from baselines.ratios import action_logprob, compound, effective_sample_size, step_monitor
-from baselines.trajectory import AgentTurns, Batch
+from baselines.trajectory import AgentTurns, Batch, own_turns
 
 
 class AgentData(NamedTuple):
@@ -238,14 +238,6 @@ class Learner:
 def select(turns: AgentTurns, chosen: Tensor) -> AgentTurns:
     """The chosen rows of an agent's turns."""
     return AgentTurns(**{name: getattr(turns, name)[chosen] for name in AgentTurns.__slots__})
-
-
-def own_turns(mine: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """An agent's turns as rows of its own time index. mine: [B, K] bool -> row b, column k, keep: [B, T_m] each."""
-    count = max(int(mine.sum(-1).max()), 1)
-    columns = torch.argsort(~mine, dim=-1, stable=True).to(torch.long)[:, :count]
-    rows = torch.arange(mine.shape[0]).unsqueeze(-1).expand_as(columns)
-    return rows, columns, mine.gather(1, columns)
 
 
 def own_gae(

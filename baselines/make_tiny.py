@@ -1,11 +1,14 @@
-"""Make the tiny model: a causal LM of 0.57 M parameters that a CPU trains in minutes, warm-started on the relay family.
+"""Make a tiny model: a causal LM that a CPU trains in minutes, warm-started on a pupil who makes mistakes.
 
-    python -m baselines.make_tiny --output DIR                                  the shipped duo, baselines/tiny
-    python -m baselines.make_tiny --output DIR --agents 4 --q .3 --steps 800    a quartet
+    python -m baselines.make_tiny --output DIR                                 the shipped relay duo, tiny
+    python -m baselines.make_tiny --output DIR --agents 4 --q .3 --steps 800   a relay quartet
+    python -m baselines.make_tiny --output DIR --family report --agents 8 --q .45 --hidden 64 --layers 2
+                                                                                the shipped report, tiny_report
 
-It imitates a pupil who adds two digits to the predecessor's total and forgets the carry of the units column with
-probability q. So its text is fluent from the start, and q sets how often the team is right. It learns from problems
-of the train split only, and is measured on the test split.
+Relay: the pupil adds two digits to the predecessor's total and forgets the carry of the units column with probability
+q. Report: the pupil adds two digits and is wrong by one, up or down, with probability q. So the text is fluent from the
+start, and q sets how often the team is right. It learns from problems of the train split only, and is measured on the
+test split.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ import shlex
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +32,11 @@ from torch.nn import functional
 from baselines.models import CARD, sha256_of
 from baselines.tiny_tokenizer import tiny_tokenizer
 from marft_envs.mathematics.relay import Relay
+from marft_envs.mathematics.report import Report
 from marft_envs.task import Problem
 from marft_envs.verdict import Outcome
 
+FAMILIES = ("relay", "report")
 DIGITS_PER_AGENT = 2
 IGNORE = -100  # cross_entropy's label for tokens that carry no loss
 MAX_NEW_TOKENS = 5
@@ -42,8 +47,11 @@ TEAMS = {1: "solo", 2: "duo", 3: "trio", 4: "quartet", 8: "octet"}
 class WarmStart:
     """What the weights depend on, besides this file and the versions of torch and transformers."""
 
-    agents: int = 2  # members of the relay
-    q: float = 0.5  # probability that the pupil forgets a carry
+    family: str = "relay"  # "relay" or "report"
+    agents: int = 2  # members of the team
+    q: float = 0.5  # probability that the pupil makes its mistake
+    hidden: int = 128  # width; the MLP is 2.5 times as wide
+    layers: int = 3
     steps: int = 400  # optimiser steps
     batch: int = 128  # dialogue turns in a step
     learning_rate: float = 2.5e-3  # the peak; 10 % warm-up, then cosine to 0
@@ -52,7 +60,9 @@ class WarmStart:
     def __post_init__(self) -> None:
         if not 0 <= self.q <= 1:
             raise ValueError(f"q: got {self.q}, expected a probability between 0 and 1")
-        for field in ("agents", "steps", "batch"):
+        if self.family not in FAMILIES:
+            raise ValueError(f"family: got {self.family!r}, expected one of {', '.join(FAMILIES)}")
+        for field in ("agents", "steps", "batch", "hidden", "layers"):
             if getattr(self, field) < 1:
                 raise ValueError(f"{field}: got {getattr(self, field)}, expected at least 1")
 
@@ -60,9 +70,12 @@ class WarmStart:
 # --- problems and the pupil -------------------------------------------------------------------------------------------
 
 
-def relay(agents: int, split: str, seed: int) -> Relay:
-    """The relay of `agents` members in the symbols that the tiny model reads."""
-    return Relay(agents=[f"agent_{index}" for index in range(agents)], k=DIGITS_PER_AGENT, split=split, seed=seed)
+def task_of(family: str, agents: int, split: str, seed: int) -> Relay | Report:
+    """The family's problems for `agents` members, in the symbols that the tiny model reads."""
+    names = [f"agent_{index}" for index in range(agents)]
+    if family == "report":
+        return Report(agents=names, split=split, seed=seed)
+    return Relay(agents=names, k=DIGITS_PER_AGENT, split=split, seed=seed)
 
 
 def pupil(total: int, private: str, forgets: bool) -> int:
@@ -75,14 +88,24 @@ def pupil(total: int, private: str, forgets: bool) -> int:
     return total + sum(numbers) - (10 * carry if forgets else 0)
 
 
-def dialogue(problem: Problem, q: float, rng: np.random.Generator) -> list[tuple[str, str]]:
-    """One (prompt, reply) a turn; each turn's total, wrong or not, is the next turn's incoming total."""
+def dialogue(family: str, problem: Problem, q: float, rng: np.random.Generator) -> list[tuple[str, str]]:
+    """One (prompt, reply) a turn. In a relay each turn's total, wrong or not, is the next turn's incoming total."""
+    if family == "report":
+        return [(private, str(section(private, q, rng))) for private in problem.private.values()]
     turns: list[tuple[str, str]] = []
     for private in problem.private.values():
         incoming = turns[-1][1] if turns else ""
         reply = str(pupil(int(incoming or 0), private, bool(rng.random() < q)))
         turns.append((tiny_prompt(incoming, private), reply))
     return turns
+
+
+def section(private: str, q: float, rng: np.random.Generator) -> int:
+    """The sum, with probability q wrong by one: up or down, but never below 0."""
+    right = sum(int(number) for number in private.rstrip("=").split("+"))
+    if rng.random() >= q:
+        return right
+    return right + 1 if right == 0 or rng.random() < 0.5 else right - 1
 
 
 def tiny_prompt(incoming: str, private: str) -> str:
@@ -93,15 +116,15 @@ def tiny_prompt(incoming: str, private: str) -> str:
 # --- the model --------------------------------------------------------------------------------------------------------
 
 
-def new_model(tokenizer: Any, seed: int) -> Any:
-    """Llama architecture: hidden 128, 3 layers, 4 heads, MLP 320; float32, fresh weights."""
+def new_model(tokenizer: Any, warm: WarmStart) -> Any:
+    """Llama architecture with 4 heads; float32, fresh weights."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
     config = LlamaConfig(
         vocab_size=len(tokenizer),
-        hidden_size=128,
-        intermediate_size=320,
-        num_hidden_layers=3,
+        hidden_size=warm.hidden,
+        intermediate_size=warm.hidden * 5 // 2,
+        num_hidden_layers=warm.layers,
         num_attention_heads=4,
         max_position_embeddings=512,
         tie_word_embeddings=False,
@@ -110,7 +133,7 @@ def new_model(tokenizer: Any, seed: int) -> Any:
         pad_token_id=tokenizer.pad_token_id,
     )
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)  # noqa: TID251  transformers takes no generator; fork_rng keeps it in here
+        torch.manual_seed(warm.seed)  # noqa: TID251  transformers takes no generator; fork_rng keeps it in here
         return LlamaForCausalLM(config).float()
 
 
@@ -130,8 +153,10 @@ def pad(rows: Sequence[Sequence[int]], value: int, *, left: bool = False) -> tor
 def train(model: Any, tokenizer: Any, warm: WarmStart) -> None:
     """Supervised steps in place, with progress on stderr."""
     rng = np.random.default_rng([warm.seed, warm.agents])
-    task = relay(warm.agents, "train", warm.seed)
-    turns = (turn for index in itertools.count() for turn in dialogue(task.problem(index), warm.q, rng))
+    task = task_of(warm.family, warm.agents, "train", warm.seed)
+    turns = (
+        turn for index in itertools.count() for turn in dialogue(warm.family, task.problem(index), warm.q, rng)
+    )
     optimiser = torch.optim.AdamW(model.parameters(), lr=warm.learning_rate, weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: _rate(step, warm.steps))
     started = time.perf_counter()
@@ -192,18 +217,28 @@ def _until_eos(row: list[int], tokenizer: Any) -> str:
     return tokenizer.decode(row[:end])
 
 
-def starting_level(model: Any, tokenizer: Any, agents: int, problems: int, sample_seed: int | None) -> dict[str, float]:
-    """Team accuracy on `problems` test problems and the share without an answer; greedy where sample_seed is None."""
+def starting_level(
+    model: Any, tokenizer: Any, warm: WarmStart, problems: int, sample_seed: int | None
+) -> dict[str, float]:
+    """Team score on `problems` test problems and the share of graded texts without an answer; greedy where sample_seed
+    is None."""
     generator = None if sample_seed is None else torch.Generator().manual_seed(sample_seed)
-    task = relay(agents, "test", seed=0)
+    task = task_of(warm.family, warm.agents, "test", seed=0)
     items = [task.problem(index) for index in range(problems)]
-    texts = [""] * problems
+    texts, verdicts = [""] * problems, []
     for agent in task.agents:
-        prompts = [tiny_prompt(text, item.private[agent]) for text, item in zip(texts, items, strict=True)]
+        incoming = texts if warm.family == "relay" else [""] * problems
+        prompts = [tiny_prompt(text, item.private[agent]) for text, item in zip(incoming, items, strict=True)]
         texts = reply(model, tokenizer, prompts, generator)
-    verdicts = [task.grade(text, item) for text, item in zip(texts, items, strict=True)]
+        if warm.family == "report":
+            verdicts += [
+                task.grade(text, replace(item, gold=item.gold[agent])) for text, item in zip(texts, items, strict=True)
+            ]
+    if warm.family == "relay":
+        verdicts = [task.grade(text, item) for text, item in zip(texts, items, strict=True)]
     unanswered = sum(verdict.outcome == Outcome.NO_ANSWER for verdict in verdicts)
-    return {"accuracy": sum(verdict.score for verdict in verdicts) / problems, "no_answer": unanswered / problems}
+    score = sum(verdict.score for verdict in verdicts)
+    return {"accuracy": score / len(verdicts), "no_answer": unanswered / len(verdicts)}
 
 
 # --- the command ------------------------------------------------------------------------------------------------------
@@ -216,7 +251,7 @@ def write(model: Any, tokenizer: Any, folder: Path, warm: WarmStart, level: dict
     hashed = ("model.safetensors", "config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
     version = "v1"
     card = {
-        "name": f"tiny-relay-{TEAMS.get(warm.agents, f'team-of-{warm.agents}')}-{version}",
+        "name": f"tiny-{warm.family}-{TEAMS.get(warm.agents, f'team-of-{warm.agents}')}-{version}",
         "revision": version,
         "names_in_template": True,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
@@ -235,11 +270,11 @@ def _flags(warm: WarmStart) -> list[str]:
 def make(folder: Path, warm: WarmStart, problems: int) -> dict[str, Any]:
     """Train, measure and write; returns the starting level."""
     tokenizer = tiny_tokenizer()
-    model = new_model(tokenizer, warm.seed)
+    model = new_model(tokenizer, warm)
     train(model, tokenizer, warm)
     model.eval()
-    sampled = starting_level(model, tokenizer, warm.agents, problems, sample_seed=warm.seed)
-    greedy = starting_level(model, tokenizer, warm.agents, problems, sample_seed=None)
+    sampled = starting_level(model, tokenizer, warm, problems, sample_seed=warm.seed)
+    greedy = starting_level(model, tokenizer, warm, problems, sample_seed=None)
     level = {"test_problems": problems, "sampled": sampled, "greedy": greedy}
     write(model, tokenizer, folder, warm, level)
     return level

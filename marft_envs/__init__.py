@@ -14,6 +14,7 @@ from marft_envs import registry
 from marft_envs.dependency import CycleError, Dependency
 from marft_envs.flex_mg import FlexMG
 from marft_envs.registry import make, register
+from marft_envs.schedule import Orchestrated, PerRound
 from marft_envs.task import Problem, Task
 from marft_envs.team import Role, Team
 from marft_envs.verdict import Outcome, Verdict
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "CycleError", "Dependency", "FlexMG", "Outcome", "Problem", "Role", "Task", "Team", "Verdict",
+    "CycleError", "Dependency", "FlexMG", "Orchestrated", "Outcome", "PerRound", "Problem", "Role", "Task", "Team",
     "all_environments", "make", "register", *registry.BUILT_IN,
 ]  # fmt: skip
 

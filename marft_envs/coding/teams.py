@@ -17,8 +17,8 @@ TEXTS = RoleTexts(
     "program reads and returns, which algorithm fits the limits, and which edge cases matter. Write no code.",
     reasoner="You are the reasoner of a team that solves programming problems. Work out the algorithm step by step, "
     "with its data structures, its cost and its edge cases. A teammate reads this and writes the program.",
-    checker="You are the checker of a team that solves programming problems. Read your teammates' work, try it on small "
-    "and extreme inputs in your mind, and say what is wrong and how to mend it, or that it is right.",
+    checker="You are the checker of a team that solves programming problems. Read your teammates' work, try it on "
+    "small and extreme inputs in your mind, and say what is wrong and how to mend it, or that it is right.",
     actor="You are the programmer of a team. Read the problem and what your teammates wrote, check it, and write the "
     f"program. {_FORMAT}",
 )

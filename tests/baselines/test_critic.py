@@ -34,9 +34,7 @@ def critic(name="marft", **settings):
 
 def test_visible_turns():
     mask = torch.tensor([[True, True, True, False]])
-    assert visible_turns(mask, None)[0].int().tolist() == [[0, 0, 0, 0], [1, 0, 0, 0], [1, 1, 0, 0], [0, 0, 0, 0]]
-    agent = torch.tensor([[0, 1, 0, 1]])
-    assert visible_turns(mask, agent)[0].int().tolist() == [[0, 0, 0, 0], [0, 0, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0]]
+    assert visible_turns(mask)[0].int().tolist() == [[0, 0, 0, 0], [1, 0, 0, 0], [1, 1, 0, 0], [0, 0, 0, 0]]
 
 
 @pytest.mark.parametrize(

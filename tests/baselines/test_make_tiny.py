@@ -10,7 +10,18 @@ import pytest
 import torch
 
 from baselines import make_tiny, models
-from baselines.make_tiny import IGNORE, WarmStart, dialogue, example, main, pupil, relay, starting_level, tiny_prompt
+from baselines.make_tiny import (
+    IGNORE,
+    WarmStart,
+    dialogue,
+    example,
+    main,
+    pupil,
+    section,
+    starting_level,
+    task_of,
+    tiny_prompt,
+)
 from baselines.models import load_model
 from baselines.prompts import render
 from marft_envs.task import Problem
@@ -34,8 +45,8 @@ def test_pupil(total: int, private: str, forgets: bool, reply: int) -> None:
 def test_a_later_turn_reads_the_wrong_total() -> None:
     problem = Problem(0, "", "22", {"agent_0": "7+4=", "agent_1": "5+6="})
     always, never = np.random.default_rng(0), np.random.default_rng(0)
-    assert dialogue(problem, 1.0, always) == [("7+4=", "1"), ("1|5+6=", "2")]
-    assert dialogue(problem, 0.0, never) == [("7+4=", "11"), ("11|5+6=", "22")]
+    assert dialogue("relay", problem, 1.0, always) == [("7+4=", "1"), ("1|5+6=", "2")]
+    assert dialogue("relay", problem, 0.0, never) == [("7+4=", "11"), ("11|5+6=", "22")]
 
 
 def test_only_the_reply_and_its_eos_carry_loss() -> None:
@@ -55,17 +66,17 @@ def test_prompts_of_training_are_those_of_the_template() -> None:
 
 def test_training_never_sees_a_test_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    real = make_tiny.relay
+    real = make_tiny.task_of
 
-    def spy(agents: int, split: str, seed: int) -> object:
+    def spy(family: str, agents: int, split: str, seed: int) -> object:
         asked.append(split)
-        return real(agents, split, seed)
+        return real(family, agents, split, seed)
 
-    monkeypatch.setattr(make_tiny, "relay", spy)
+    monkeypatch.setattr(make_tiny, "task_of", spy)
     tokenizer = make_tiny.tiny_tokenizer()
-    make_tiny.train(make_tiny.new_model(tokenizer, 0), tokenizer, WarmStart(steps=1, batch=2))
+    make_tiny.train(make_tiny.new_model(tokenizer, WarmStart()), tokenizer, WarmStart(steps=1, batch=2))
     assert asked == ["train"]
-    train, test = relay(2, "train", 0), relay(2, "test", 0)
+    train, test = task_of("relay", 2, "train", 0), task_of("relay", 2, "test", 0)
     keys = [{tuple(task.problem(index).private.values()) for index in range(500)} for task in (train, test)]
     assert not keys[0] & keys[1]
 
@@ -73,14 +84,14 @@ def test_training_never_sees_a_test_problem(monkeypatch: pytest.MonkeyPatch) -> 
 def test_the_start_leaves_room_in_both_directions() -> None:
     """Measured on 2,000: .33 sampled, .54 greedy; the bands add three standard errors of 400 problems (.025 each)."""
     tiny = load_model("tiny")
-    sampled = starting_level(tiny.model, tiny.tokenizer, 2, 400, sample_seed=1)
-    greedy = starting_level(tiny.model, tiny.tokenizer, 2, 400, sample_seed=None)
+    sampled = starting_level(tiny.model, tiny.tokenizer, WarmStart(), 400, sample_seed=1)
+    greedy = starting_level(tiny.model, tiny.tokenizer, WarmStart(), 400, sample_seed=None)
     assert 0.25 <= sampled["accuracy"] <= 0.41 and sampled["no_answer"] <= 0.05
     assert 0.46 <= greedy["accuracy"] <= 0.63 and greedy["no_answer"] == 0
 
 
 def test_the_card_matches_what_ships() -> None:
-    card = json.loads((models.TINY_FOLDER / models.CARD).read_text())
+    card = json.loads((models.SHIPPED[models.TINY] / models.CARD).read_text())
     warm = WarmStart(**card["warm_start"])
     assert warm == WarmStart(), "the shipped weights are those of the plain command"
     assert set(card["sha256"]) >= {"model.safetensors", "config.json", "tokenizer.json", "chat_template.jinja"}
@@ -119,3 +130,17 @@ def test_the_shipped_tokenizer_is_the_one_in_the_code() -> None:
     made, shipped = make_tiny.tiny_tokenizer(), load_model("tiny").tokenizer
     assert made.get_vocab() == shipped.get_vocab() and made.chat_template == shipped.chat_template
     assert str(made.backend_tokenizer.decoder) == str(shipped.backend_tokenizer.decoder)
+
+
+def test_the_report_pupil_is_wrong_by_one_with_probability_q() -> None:
+    rng = np.random.default_rng(0)
+    answers = [section("7+4=", 0.45, rng) for _ in range(4000)]
+    assert set(answers) == {10, 11, 12}
+    assert abs(answers.count(11) / 4000 - 0.55) < 0.03 and abs(answers.count(10) - answers.count(12)) < 200
+    assert {section("0+0=", 1.0, rng) for _ in range(20)} == {1}
+
+
+def test_the_report_model_starts_sure_when_greedy_and_unsure_when_sampled() -> None:
+    report, warm = load_model("tiny-report"), WarmStart(family="report", agents=8)
+    assert starting_level(report.model, report.tokenizer, warm, 100, sample_seed=None)["accuracy"] > 0.98
+    assert 0.5 < starting_level(report.model, report.tokenizer, warm, 100, sample_seed=1)["accuracy"] < 0.63

@@ -24,7 +24,7 @@ def tiny() -> models.LoadedModel:
 
 @pytest.fixture
 def tiny_copy(tmp_path: Path) -> Path:
-    return Path(shutil.copytree(models.TINY_FOLDER, tmp_path / "copy"))
+    return Path(shutil.copytree(models.SHIPPED[models.TINY], tmp_path / "copy"))
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_tiny_is_frozen_small_and_says_what_it_is(tiny: models.LoadedModel) -> N
     assert not any(parameter.requires_grad for parameter in parameters) and not tiny.model.training
     assert {parameter.dtype for parameter in parameters} == {torch.float32}
     assert (tiny.name, tiny.revision, tiny.names_in_template) == ("tiny-relay-duo-v1", "v1", True)
-    weights = models.TINY_FOLDER / "model.safetensors"
+    weights = models.SHIPPED[models.TINY] / "model.safetensors"
     assert tiny.weights_sha256 == hashlib.sha256(weights.read_bytes()).hexdigest()
     assert weights.stat().st_size < 4_000_000
 
@@ -106,7 +106,7 @@ def test_a_missing_file_is_named(tiny_copy: Path) -> None:
     [
         ("smolm2", "Did you mean 'smollm2-135m'"),
         ("tinny", "Did you mean 'tiny'"),
-        ("./nowhere/at/all", "expected tiny, smollm2-135m, a folder"),
+        ("./nowhere/at/all", "expected tiny, tiny-report, smollm2-135m, a folder"),
         ("gpt2", "owner/name"),
         (__file__, "is a file, expected a folder"),
         (str(Path(__file__).parent), "lacks config.json"),

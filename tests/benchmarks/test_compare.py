@@ -143,7 +143,7 @@ def _runs(pid):
     [
         (["--preset", "slow"], "preset 'slow': expected one of quick, smollm, or the path of a .toml file"),
         (["--arms", "ippo", "marfft"], "arm='marfft': expected one of ippo, mappo"),
-        (["--model", "smolm2"], "model: got 'smolm2', expected tiny, smollm2-135m"),
+        (["--model", "smolm2"], "model: got 'smolm2', expected tiny, tiny-report, smollm2-135m"),
         (["--seeds", "0"], "seeds=0"),
         (["--updates", "-1"], "updates=-1: expected at least 0"),
         (["--workers", "0"], "--workers 0: expected at least 1"),
