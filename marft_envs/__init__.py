@@ -28,7 +28,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "CycleError", "Dependency", "FlexMG", "Orchestrated", "Outcome", "PerRound", "Problem", "Role", "Task", "Team",
-    "all_environments", "make", "register", *registry.BUILT_IN,
+    "Verdict", "all_environments", "make", "register", *registry.BUILT_IN,
 ]  # fmt: skip
 
 

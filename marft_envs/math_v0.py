@@ -10,23 +10,26 @@
 | end | termination when the answer is graded; truncation only after a fault of the grader or an outside limit |
 
 Arguments
-* `dataset`: "word_problems" (default), "one_step", "arithmetic", "relay": generated, offline; or real problems,
-  "gsm8k", "svamp", "math", from `path=`, the folder in the variable MARFT_DATA, or the hub.
+* `dataset`: generated, offline: "word_problems" (default), "one_step", "arithmetic", "curriculum", "relay" (nobody can
+  succeed alone), "report" (a section each; team "panel_2", "panel_4" or "panel_8"). Real problems, from `path=`, the
+  folder in the variable MARFT_DATA, or the hub: "gsm8k", "svamp", "math", "math500", "aime2024", "aime2025", "amc23",
+  "olympiadbench", "minerva_math", "cmath", "deepscaler", "numina", or "custom" with `columns=`. Or a `Task`.
 * `split`: "train" or "test"; they share no problem.
-* `team`: "solo", "duo", "trio", "quartet", "octet", each also with "_anonymous"; "duo_guided"; a .yaml file; or a
-  `marft_envs.Team`.
+* `team`: "solo", "duo", "trio", "quartet", "octet", each also with "_anonymous"; "duo_guided"; "panel_2",
+  "panel_4", "panel_8"; a .yaml file; or a `marft_envs.Team`.
 * `dependency`: D over the team's agents, in place of the team's own: "none", "chain", "star", "tree", "layers", "full",
   a matrix, edges such as `[("reasoner_0", "actor_0")]`, one of these for each round, a function, or an orchestrator
   (`marft_envs.schedule`). `stop`: when to end before the last round, also in place of its own (`marft_envs.stopping`).
 * `rounds`, `memory`, `order`, `reward`, `format_bonus`, `max_turns`, `render_mode`, `defer_grading`: see
   `marft_envs.FlexMG`.
-* all other arguments go to the data set: `level=` and `seed=` of the generators, `k=` and `style=` of the relay.
+* all other arguments go to the data set: `level=` and `seed=` of the generators, `k=` and `style=` of the relay,
+  `style=` of the report, `level=`, `subject=`, `max_chars=`, `integer=`, `limit=`, `seed=` of the real ones.
 
-The answer is read from the answering agent's own text: the last \\boxed{}, then `<answer>`, `####`, "answer is". In the
-relay's symbols style the whole text is the number.
+The answer is read from the answering agent's own text: the last \\boxed{}, then `<answer>`, `####`, "answer is"; or it
+is the whole text where that is one number. How answers are compared: docs/grading.md.
 
 Data: generated problems are made here. GSM8K: openai/gsm8k, MIT. SVAMP: Patel et al. 2021, MIT. MATH: Hendrycks et al.
-2021, MIT (problems with a numeric answer).
+2021, MIT. The others: see the names and licences in `marft_envs/datasets/specs.py`.
 
 Version history: v0, first version.
 """

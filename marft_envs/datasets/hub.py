@@ -11,35 +11,34 @@ from contextlib import contextmanager
 from typing import Any
 
 from marft_envs.datasets.files import DataError, Row
-from marft_envs.datasets.specs import DatasetSpec
+from marft_envs.datasets.specs import HubSource
 
 PROBE_TIMEOUT_S = 5.0
 
 
-def read_hub(spec: DatasetSpec, parts: tuple[str, ...]) -> tuple[list[Row], str]:
+def read_hub(name: str, hub: HubSource, parts: tuple[str, ...]) -> tuple[list[Row], str]:
     """(rows of all configs and ``parts``, commit or cache fingerprint). DataError where the data cannot be had."""
     try:
         import datasets
         import huggingface_hub
     except ImportError as error:
-        raise ImportError(f"{spec.name}: reading from the hub needs: pip install marft-envs[data]") from error
-    commit, fault = _ask(huggingface_hub, spec)
+        raise ImportError(f"{name}: reading from the hub needs: pip install marft-envs[data]") from error
+    commit, fault = _ask(huggingface_hub, hub)
     try:
         if commit:
-            loaded = _load(datasets, spec, parts)
+            loaded = _load(datasets, hub, parts)
         else:
             with _offline(datasets, huggingface_hub):
-                loaded = _load(datasets, spec, parts)
+                loaded = _load(datasets, hub, parts)
     except (OSError, ValueError) as error:  # unreachable, not cached, no such config: no common base
         reason = f"the hub did not answer ({fault}) and nothing is cached" if fault else str(error)
-        raise DataError(f"{spec.hub.repository}: {reason}") from error
+        raise DataError(f"{hub.repository}: {reason}") from error
     rows = [dict(row) for part in loaded for row in part]
     return rows, commit or "cache " + loaded[0]._fingerprint
 
 
-def _ask(huggingface_hub: Any, spec: DatasetSpec) -> tuple[str, str]:
+def _ask(huggingface_hub: Any, hub: HubSource) -> tuple[str, str]:
     """(commit, "") or ("", why not), within PROBE_TIMEOUT_S."""
-    hub = spec.hub
     try:
         info = huggingface_hub.HfApi().dataset_info(hub.repository, revision=hub.revision, timeout=PROBE_TIMEOUT_S)
     except Exception as error:  # whatever it is, the cache is the next resort, and the text is reported
@@ -47,8 +46,7 @@ def _ask(huggingface_hub: Any, spec: DatasetSpec) -> tuple[str, str]:
     return str(info.sha), ""
 
 
-def _load(datasets: Any, spec: DatasetSpec, parts: tuple[str, ...]) -> list[Any]:
-    hub = spec.hub
+def _load(datasets: Any, hub: HubSource, parts: tuple[str, ...]) -> list[Any]:
     return [
         datasets.load_dataset(hub.repository, config, split=part, revision=hub.revision)
         for config in hub.configs

@@ -4,48 +4,80 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
-from marft_envs.datasets.files import SUFFIXES, DataError, Row, check_columns, read_rows
+from marft_envs.datasets.files import SUFFIXES, DataError, Row, read_rows
 from marft_envs.datasets.hub import read_hub
 from marft_envs.datasets.specs import DatasetSpec
 
 VARIABLE = "MARFT_DATA"
 
 
-def rows_of(spec: DatasetSpec, split: str, path: str | os.PathLike[str] | None) -> tuple[list[Row], str]:
-    """(rows of ``split`` with their columns checked, where they came from with a hash or commit)."""
-    rows, origin = _find(spec, split, path)
-    check_columns(rows, spec.columns, f"{spec.name} from {origin.split(' (')[0]}")
-    if spec.member is not None:
-        rows = [row for row in rows if spec.member(row) == split]
-    return rows, origin
+@dataclass(frozen=True)
+class Source:
+    """identity: what the cache is keyed by, "" for rows that may change unseen. read: (rows, where they came from)."""
+
+    identity: str
+    read: Callable[[], tuple[list[Row], str]]
 
 
-def _find(spec: DatasetSpec, split: str, path: str | os.PathLike[str] | None) -> tuple[list[Row], str]:
+def find_source(spec: DatasetSpec, split: str, path: str | os.PathLike[str] | None) -> Source:
+    """The first place that has the split. FileNotFoundError or DataError says what was tried."""
     if path is not None:
-        return _read_files(_files_at(spec, split, Path(path)))
+        return _from_files(_files_at(spec, split, Path(path)))
     folder = os.environ.get(VARIABLE)
     tried = f"{VARIABLE} is not set"
     if folder:
         if not Path(folder).is_dir():
             raise FileNotFoundError(f"{VARIABLE}={folder!r}: no such folder, expected one with {spec.name}/ in it")
         try:
-            files = _files_at(spec, split, Path(folder))
+            return _from_files(_files_at(spec, split, Path(folder)))
         except FileNotFoundError as error:
             tried = f"{VARIABLE}: {error}"
-        else:
-            return _read_files(files)
-    parts = (split,) if spec.member is None else spec.splits
+    return _from_hub(spec, split, tried)
+
+
+def sibling_files(spec: DatasetSpec, split: str, path: str | os.PathLike[str] | None) -> list[Path]:
+    """The files of another split beside those of a folder; none where there is no folder."""
+    place = Path(path) if path is not None else Path(os.environ.get(VARIABLE) or "")
+    if spec.member is not None or split not in spec.splits or str(place) == "." or not place.is_dir():
+        return []
     try:
-        rows, commit = read_hub(spec, parts)
-    except DataError as error:
-        raise DataError(
-            f"dataset={spec.name!r}, split={split!r} was not found. Tried: {tried}; {error}. To get it: pass path= a "
-            f"file or folder, or set {VARIABLE} to a folder that holds {spec.name}/{split}.parquet (or .jsonl, .json, "
-            "with or without .gz), or run once with access to the hub, which fills its cache"
-        ) from error
-    return rows, f"{spec.hub.repository} ({commit})"
+        return _files_at(spec, split, place)
+    except FileNotFoundError:
+        return []
+
+
+def _from_files(files: list[Path]) -> Source:
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+    names = ", ".join(map(str, files))
+    return Source(digest, lambda: ([row for file in files for row in read_rows(file)], f"{names} (sha256 {digest})"))
+
+
+def _from_hub(spec: DatasetSpec, split: str, tried: str) -> Source:
+    hub = spec.hub
+    help_text = (
+        f"To get it: pass path= a file or folder, or set {VARIABLE} to a folder that holds {spec.name}/{split}.parquet "
+        "(or .jsonl, .json, with or without .gz)"
+    )
+    if hub is None:
+        raise DataError(f"dataset={spec.name!r}, split={split!r} was not found. Tried: {tried}. {help_text}")
+    parts = tuple(hub.parts.get(part, part) for part in ((split,) if spec.member is None else spec.splits))
+
+    def read() -> tuple[list[Row], str]:
+        try:
+            rows, commit = read_hub(spec.name, hub, parts)
+        except DataError as error:
+            raise DataError(
+                f"dataset={spec.name!r}, split={split!r} was not found. Tried: {tried}; {error}. {help_text}, "
+                "or run once with access to the hub, which fills its cache"
+            ) from error
+        return rows, f"{hub.repository} ({commit})"
+
+    identity = f"{hub.repository}@{hub.revision}" if hub.revision else ""
+    return Source(identity, read)
 
 
 def _files_at(spec: DatasetSpec, split: str, place: Path) -> list[Path]:
@@ -68,9 +100,3 @@ def _files_at(spec: DatasetSpec, split: str, place: Path) -> list[Path]:
 
 def _first_file(folder: Path, part: str) -> Path | None:
     return next((folder / (part + suffix) for suffix in SUFFIXES if (folder / (part + suffix)).is_file()), None)
-
-
-def _read_files(files: list[Path]) -> tuple[list[Row], str]:
-    rows = [row for file in files for row in read_rows(file)]
-    digest = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
-    return rows, f"{', '.join(map(str, files))} (sha256 {digest})"

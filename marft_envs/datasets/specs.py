@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from marft_envs.datasets.files import DataError, Row
-from marft_envs.mathematics import is_number
 from marft_envs.mathematics.answer import last_box
+from marft_envs.mathematics.check import why_unusable
 from marft_envs.mathematics.number import parse_number
+from marft_envs.mathematics.policy import DEFAULT_POLICY, GradingPolicy
 
 
 @dataclass(frozen=True)
 class Item:
-    """One usable row. notes: level, subject and the like."""
+    """One usable row. notes: level (a whole number where there is one), subject and the like."""
 
     prompt: str
     gold: str
@@ -27,24 +29,29 @@ class Item:
 
 
 class Unusable(ValueError):
-    """Why a row cannot be graded yet; such rows are left out and counted."""
+    """Why a row cannot be graded; such rows are left out, counted and listed."""
 
 
 @dataclass(frozen=True)
 class HubSource:
-    """A data set of the hub. configs: read one after another. revision: a commit, None for the newest."""
+    """A data set of the hub. configs: read one after another. revision: a commit, None for the newest.
+
+    parts: our split -> the hub's, where the names differ.
+    """
 
     repository: str
-    configs: tuple[str, ...]
-    revision: str | None
+    configs: tuple[str, ...] = ("default",)
+    revision: str | None = None
+    parts: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class DatasetSpec:
     """name, licence, source: as in the docs. columns: what a row must have. read: row to item.
 
-    splits: the parts, as files and hub name them. member: the split of a row, for a data set that is split here: then
-    all parts that are found are read as one.
+    splits: the parts, as files name them. member: the split of a row, for a data set that is split here: then all parts
+    that are found are read as one. hub: None for data that only files hold. policy: how its golds are compared.
+    variant: what else the cache is keyed by.
     """
 
     name: str
@@ -52,9 +59,26 @@ class DatasetSpec:
     source: str
     columns: tuple[str, ...]
     read: Callable[[Row], Item]
-    hub: HubSource
+    hub: HubSource | None
     splits: tuple[str, ...] = ("train", "test")
     member: Callable[[Row], str] | None = None
+    policy: GradingPolicy = DEFAULT_POLICY
+    variant: str = ""
+
+
+def item(prompt: Any, gold: str, notes: Mapping[str, Any] | None = None) -> Item:
+    """An item with a prompt and a gold that can be graded; Unusable otherwise."""
+    text, gold = str(prompt).strip(), gold.strip()
+    if not text:
+        raise Unusable("the problem is empty")
+    if reason := why_unusable(gold):
+        raise Unusable(reason)
+    return Item(text, gold, notes or {})
+
+
+def hashed_split(key: str) -> str:
+    """The split for good of data that comes as one: SHA-256 of the key, a multiple of 5 for "test"."""
+    return "test" if int(hashlib.sha256(key.encode(errors="surrogatepass")).hexdigest(), 16) % 5 == 0 else "train"
 
 
 def _read_gsm8k(row: Row) -> Item:
@@ -62,7 +86,7 @@ def _read_gsm8k(row: Row) -> Item:
     _, mark, gold = str(row["answer"]).rpartition("####")
     if not mark or not gold.strip():
         raise Unusable("no #### in the answer")
-    return _numeric(str(row["question"]), gold.strip().replace(",", ""))
+    return item(row["question"], gold.replace(",", ""))
 
 
 def _read_svamp(row: Row) -> Item:
@@ -70,14 +94,13 @@ def _read_svamp(row: Row) -> Item:
     number = parse_number(str(row["Answer"]))
     if number is None:
         raise Unusable("the answer is not a number")
-    gold = str(number.value)
     prompt = f"{str(row['Body']).strip()} {str(row['Question']).strip()}"
-    return _numeric(prompt, gold, {"id": str(row["ID"]), "type": str(row.get("Type", ""))})
+    return item(prompt, str(number.value), {"id": str(row["ID"]), "subject": str(row.get("Type", ""))})
 
 
 def svamp_split(row: Row) -> str:
-    """The split for good: SVAMP comes as one file. SHA-256 of the ID, a multiple of 5 for "test": 211 of 1000 rows."""
-    return "test" if int(hashlib.sha256(str(row["ID"]).encode()).hexdigest(), 16) % 5 == 0 else "train"
+    """SVAMP comes as one file: 211 of 1000 rows are "test"."""
+    return hashed_split(str(row["ID"]))
 
 
 def _read_math(row: Row) -> Item:
@@ -85,61 +108,182 @@ def _read_math(row: Row) -> Item:
     gold = last_box(str(row["solution"]))
     if not gold:
         raise Unusable("no answer in a balanced \\boxed")
-    return _numeric(str(row["problem"]), gold, {"level": str(row["level"]), "type": str(row["type"])})
+    return item(row["problem"], gold, _level(row["level"]) | {"subject": str(row["type"])})
 
 
-def _numeric(prompt: str, gold: str, notes: Mapping[str, Any] | None = None) -> Item:
-    if not prompt.strip():
-        raise Unusable("the problem is empty")
-    if not is_number(gold):
-        raise Unusable("the gold answer is not a number")
-    return Item(prompt.strip(), gold, notes or {})
+def _read_math500(row: Row) -> Item:
+    notes = _level(row["level"]) | {"subject": str(row["subject"]), "id": str(row.get("unique_id", ""))}
+    return item(row["problem"], str(row["answer"]), notes)
+
+
+def _read_contest(row: Row) -> Item:
+    """AIME, AMC: a whole number, a float in some files."""
+    prompt = row.get("problem") or row.get("question") or ""
+    return item(prompt, _number_text(row["answer"]), {"id": str(row.get("id", ""))})
+
+
+def _read_olympiadbench(row: Row) -> Item:
+    """The gold is the list of final answers, each with its $; an accepted error or a missing unit is left out."""
+    golds = row["final_answer"] if isinstance(row["final_answer"], list) else [row["final_answer"]]
+    if row.get("error"):
+        raise Unusable("the answer is an approximation with a tolerance of its own")
+    context = f"{row['context'].strip()}\n\n" if row.get("context") else ""
+    notes = {"id": str(row.get("id", "")), "subject": str(row.get("subfield", "")), "kind": str(row.get("answer_type"))}
+    return item(context + str(row["question"]), ", ".join(str(gold).replace("$", "") for gold in golds), notes)
+
+
+def _read_cmath(row: Row) -> Item:
+    """Chinese primary school; the level is the grade, 1 to 6."""
+    notes = _level(row.get("grade")) | {"steps": row.get("reasoning_steps")}
+    return item(row["problem"], str(row["final_answer"]), notes)
+
+
+def _read_minerva(row: Row) -> Item:
+    """The answer column where there is one, else the last box of the solution."""
+    return item(row.get("problem") or row.get("question") or "", _answer_or_box(row))
+
+
+def _read_deepscaler(row: Row) -> Item:
+    return item(row["problem"], str(row["answer"]))
+
+
+def _read_numina(row: Row) -> Item:
+    """NuminaMath: proofs and rows without an answer are left out."""
+    gold = _answer_or_box(row)
+    if gold.strip().lower() in ("proof", "notfound", "not found", "none"):
+        raise Unusable("no final answer: a proof, or none was found")
+    return item(row["problem"], gold, {"subject": str(row.get("problem_type") or row.get("source") or "")})
+
+
+def _answer_or_box(row: Row) -> str:
+    answer = row.get("answer")
+    gold = str(answer) if answer not in (None, "") else last_box(str(row.get("solution") or ""))
+    if not gold:
+        raise Unusable("neither an answer nor a balanced \\boxed in the solution")
+    return gold
+
+
+def _number_text(value: Any) -> str:
+    """27.0 as 27, 033 as 33."""
+    number = parse_number(str(value))
+    return str(value) if number is None or number.unit or number.percent else str(number.value)
+
+
+def _level(value: Any) -> dict[str, Any]:
+    digits = re.search(r"\d+", str(value))
+    return {"level": int(digits.group())} if digits else {}
 
 
 _MATH_SUBJECTS = (
     "algebra", "counting_and_probability", "geometry", "intermediate_algebra", "number_theory", "prealgebra",
     "precalculus",
 )  # fmt: skip
+_CONTEST = ("train", "test")
 
 SPECS: dict[str, DatasetSpec] = {
     spec.name: spec
     for spec in (
         DatasetSpec(
-            name="gsm8k",
-            licence="MIT",
-            source="openai/gsm8k",
-            columns=("question", "answer"),
-            read=_read_gsm8k,
-            hub=HubSource("openai/gsm8k", ("main",), "740312add88f781978c0658806c59bc2815b9866"),
+            "gsm8k", "MIT", "openai/gsm8k", ("question", "answer"), _read_gsm8k,
+            HubSource("openai/gsm8k", ("main",), "740312add88f781978c0658806c59bc2815b9866"),
         ),
         DatasetSpec(
-            name="svamp",
-            licence="MIT",
-            source="Patel et al. 2021, SVAMP",
-            columns=("ID", "Body", "Question", "Answer"),
-            read=_read_svamp,
-            member=svamp_split,
-            hub=HubSource("ChilleD/SVAMP", ("default",), "5e0bf1e5e7c0e9c4bc39180d224f41f3f801b7ef"),
+            "svamp", "MIT", "Patel et al. 2021", ("ID", "Body", "Question", "Answer"), _read_svamp,
+            HubSource("ChilleD/SVAMP", ("default",), "5e0bf1e5e7c0e9c4bc39180d224f41f3f801b7ef"), member=svamp_split,
         ),
         DatasetSpec(
-            name="math",
-            licence="MIT",
-            source="Hendrycks et al. 2021, MATH",
-            columns=("problem", "solution", "level", "type"),
-            read=_read_math,
-            hub=HubSource("EleutherAI/hendrycks_math", _MATH_SUBJECTS, "21a5633873b6a120296cce3e2df9d5550074f4a3"),
+            "math", "MIT", "Hendrycks et al. 2021", ("problem", "solution", "level", "type"), _read_math,
+            HubSource("EleutherAI/hendrycks_math", _MATH_SUBJECTS, "21a5633873b6a120296cce3e2df9d5550074f4a3"),
+        ),
+        DatasetSpec(
+            "math500", "MIT", "Lightman et al. 2023", ("problem", "answer", "level", "subject"), _read_math500,
+            HubSource("HuggingFaceH4/MATH-500"), ("test",),
+        ),
+        DatasetSpec(
+            "aime2024", "public problems", "AIME 2024", ("problem", "answer"), _read_contest,
+            HubSource("HuggingFaceH4/aime_2024", parts={"test": "train"}), ("test",),
+        ),
+        DatasetSpec(
+            "aime2025", "public problems", "AIME 2025", ("problem", "answer"), _read_contest,
+            HubSource("math-ai/aime25"), ("test",),
+        ),
+        DatasetSpec(
+            "amc23", "public problems", "AMC 12, 2023", ("question", "answer"), _read_contest,
+            HubSource("math-ai/amc23"), ("test",),
+        ),
+        DatasetSpec(
+            "olympiadbench", "Apache-2.0", "He et al. 2024", ("question", "final_answer"), _read_olympiadbench,
+            HubSource("Hothan/OlympiadBench", ("OE_TO_maths_en_COMP",), parts={"test": "train"}), ("test",),
+        ),
+        DatasetSpec(
+            "minerva_math", "see its page", "Lewkowycz et al. 2022", (), _read_minerva,
+            HubSource("math-ai/minervamath"), ("test",), policy=replace(DEFAULT_POLICY, rounding=0.01),
+        ),
+        DatasetSpec(
+            "cmath", "CC BY 4.0", "Wei et al. 2023", ("problem", "final_answer"), _read_cmath,
+            HubSource("weitianwen/cmath"), ("validation", "test"),
+        ),
+        DatasetSpec(
+            "deepscaler", "MIT", "agentica-org, 2025", ("problem", "answer"), _read_deepscaler,
+            HubSource("agentica-org/DeepScaleR-Preview-Dataset"), ("train",),
+        ),
+        DatasetSpec(
+            "numina", "Apache-2.0", "AI-MO/NuminaMath-1.5", ("problem", "solution"), _read_numina,
+            HubSource("AI-MO/NuminaMath-1.5"), ("train",),
         ),
     )
-}
-NAMES = tuple(SPECS)
+}  # fmt: skip
+NAMES = (*SPECS, "custom")
+_COLUMN_ROLES = ("prompt", "answer", "level", "subject")
 
 
-def find_spec(name: str) -> DatasetSpec:
-    """The spec of a known data set; DataError with the nearest name otherwise."""
+def find_spec(name: str, columns: Mapping[str, str] | None = None, *, folder: bool = False) -> DatasetSpec:
+    """The spec of a known data set, or of your own rows; DataError with the nearest name otherwise.
+
+    folder: whether your own rows are a folder, whose files are the splits.
+    """
     if not isinstance(name, str):
         raise TypeError(f"dataset={name!r}: got {type(name).__name__}, expected str")
+    if name == "custom":
+        spec = custom_spec(columns or {})
+        return replace(spec, splits=("train", "test"), member=None) if folder else spec
+    if columns is not None:
+        raise ValueError(f"columns={columns!r}: only name='custom' takes a column map, got name={name!r}")
     if name in SPECS:
         return SPECS[name]
     near = difflib.get_close_matches(name.lower(), NAMES, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     raise DataError(f"dataset={name!r}: unknown, expected one of {', '.join(NAMES)}{hint}")
+
+
+def custom_spec(columns: Mapping[str, str]) -> DatasetSpec:
+    """Your own rows. columns: role -> the column's name; roles: prompt, answer, and if you like level and subject.
+
+    In a folder train.* and test.* are the splits; one file is split here by the SHA-256 of the prompt, "test" getting a
+    fifth, and split="all" reads all of it.
+    """
+    unknown = sorted(set(columns) - set(_COLUMN_ROLES))
+    if unknown:
+        raise ValueError(f"columns={dict(columns)!r}: unknown roles {unknown}, expected some of {_COLUMN_ROLES}")
+    names = {"prompt": "prompt", "answer": "answer", **columns}
+
+    def read(row: Row) -> Item:
+        notes: dict[str, Any] = {role: row[names[role]] for role in ("level", "subject") if role in names}
+        if "level" in notes:
+            notes |= _level(notes["level"])
+        return item(row[names["prompt"]], str(row[names["answer"]]), notes)
+
+    def member(row: Row) -> str:
+        return hashed_split(str(row[names["prompt"]]))
+
+    return DatasetSpec(
+        "custom",
+        "yours",
+        "your file",
+        tuple(names.values()),
+        read,
+        None,
+        ("train", "test", "all"),
+        member,
+        variant=repr(sorted(names.items())),
+    )

@@ -2,8 +2,8 @@ r"""Where in a reply the answer stands: linear time, whatever the reply holds.
 
 Only the last 20,000 characters after the last ``</think>`` are read. In this order of rank:
 
-1. the last balanced ``\boxed{...}`` or ``\fbox{...}``; boxes joined by a comma, "and" or "or" are one list, so that
-   ``\boxed{42} or \boxed{43}`` answers neither 42 nor 43. Boxes of which none is balanced are no answer.
+1. the last balanced ``\boxed{...}`` or ``\fbox{...}``; boxes with nothing, a comma, "and" or "or" between are one
+   list, so that ``\boxed{42} \boxed{43}`` answers neither 42 nor 43. Boxes of which none is balanced are no answer.
 2. the last ``<answer>...</answer>``.
 3. the last of ``#### ...``, "answer is ...", "answer: ..." (also in Chinese), up to the end of the sentence or line.
 
@@ -20,7 +20,12 @@ TAIL_CHARS = 20_000
 _BRACE = re.compile(r"\\(?:boxed|fbox)\s{0,4}\{|\\.|[{}]", re.DOTALL)
 _BARE_BOX = re.compile(r"\\(?:boxed|fbox)\s{1,4}(-?\d[\d.,]*)")
 _BOX_WORD = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])")
-_CONNECTOR = re.compile(r"[\s$]*(?:,|;|,?\s*(?:and|or)\b)[\s$]*(?:[A-Za-z]\s*=)?[\s$]*", re.IGNORECASE)
+_CONNECTOR = re.compile(
+    r"(?:[\s$]|\\q?quad\b|\\[,;: ])*+"
+    r"(?:(?:,|;|,?\s*(?:and|or)\b|,?\s*\\text\{\s*(?:and|or)\s*\})[\s$]*(?:[A-Za-z]\s*=)?)?"
+    r"(?:[\s$]|\\q?quad\b|\\[,;: ])*+(?:[A-Za-z]\s*=[\s$]*)?",
+    re.IGNORECASE,
+)
 _MARK = re.compile(
     r"####(?:[ \t]*(?:the )?(?:final )?answer\b)?"
     r"|\banswer(?:\*\*)?[ \t]{0,4}(?:\bis\b|:|=)"

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from marft_envs.mathematics import grade
+from marft_envs.mathematics.agreement import answer_of
 from marft_envs.task import Problem, Task
 from marft_envs.verdict import Verdict
 
@@ -26,11 +27,11 @@ MAX_DRAWS = 1_000  # four of five draws miss "test": 0.8 ** 1000 is 1e-97
 
 @dataclass(frozen=True)
 class Draft:
-    """A drawn problem before it has a number. key: its content in one canonical form."""
+    """A drawn problem before it has a number. key: its content in one canonical form. gold: one, or one per agent."""
 
     key: str
     prompt: str
-    gold: str
+    gold: str | Mapping[str, str]
     private: Mapping[str, str] = field(default_factory=dict)
     notes: Mapping[str, Any] = field(default_factory=dict)
 
@@ -60,6 +61,9 @@ class DrawnTask(Task):
 
     def grade(self, answer: str, problem: Problem) -> Verdict:
         return grade(answer, problem.gold, unmarked="whole")
+
+    def answer_of(self, text: str) -> str | None:
+        return answer_of(text)
 
 
 def split_of(key: str) -> str:

@@ -3,50 +3,38 @@
 from __future__ import annotations
 
 import difflib
-import inspect
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from marft_envs import datasets
+from marft_envs.environment import choose_team, make_game
 from marft_envs.flex_mg import FlexMG
 from marft_envs.guard import Guard
+from marft_envs.mathematics.curriculum import Curriculum
 from marft_envs.mathematics.generated import Arithmetic, OneStep, WordProblems
 from marft_envs.mathematics.relay import Relay
-from marft_envs.mathematics.teams import as_team
+from marft_envs.mathematics.report import Report
+from marft_envs.mathematics.teams import TEAMS
 from marft_envs.task import Task
 from marft_envs.team import Team
 
 GENERATORS: dict[str, Callable[..., Task]] = {
-    "word_problems": WordProblems, "arithmetic": Arithmetic, "one_step": OneStep, "relay": Relay,
+    "word_problems": WordProblems, "arithmetic": Arithmetic, "one_step": OneStep, "relay": Relay, "report": Report,
+    "curriculum": Curriculum,
 }  # fmt: skip
 
 
-def make_task(dataset: str | Task, team: Team, *, split: str = "train", **arguments: Any) -> Task:
-    """The task behind ``dataset``. ValueError names an unknown data set or an argument that it does not take."""
+def maker_of(dataset: str | Task) -> Callable[..., Task]:
+    """What makes the task behind ``dataset``. ValueError names an unknown data set, and the nearest one."""
     if isinstance(dataset, Task):
-        if arguments:
-            raise ValueError(f"unknown arguments {sorted(arguments)}: a Task given as dataset= takes none")
-        return dataset
+        return lambda: dataset
     known = (*GENERATORS, *datasets.NAMES)
     if dataset not in known:
         near = difflib.get_close_matches(str(dataset), known, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ValueError(f"dataset={dataset!r}: expected one of {', '.join(known)}{hint}")
-    maker = GENERATORS.get(dataset)
-    if maker is None:
-        _check_arguments(dataset, datasets.load, arguments)
-        return datasets.load(dataset, split=split, **arguments)
-    _check_arguments(dataset, maker, arguments)
-    if "agents" in inspect.signature(maker).parameters:
-        arguments["agents"] = team.dependency.order
-    return maker(split=split, **arguments)
-
-
-def _check_arguments(dataset: str, maker: Callable[..., Any], arguments: dict[str, Any]) -> None:
-    allowed = [name for name in inspect.signature(maker).parameters if name not in ("name", "split", "agents")]
-    unknown = sorted(set(arguments) - set(allowed))
-    if unknown:
-        raise ValueError(f"unknown arguments {unknown} for dataset={dataset!r}: expected some of {allowed}")
+    return GENERATORS.get(dataset) or partial(datasets.load, dataset)
 
 
 def raw_env(
@@ -54,30 +42,15 @@ def raw_env(
     *,
     team: str | Team = "duo",
     dependency: Any = None,
-    split: str = "train",
-    rounds: int = 1,
-    memory: Any = "all",
-    order: Any = "stable",
-    reward: Any = "shared",
-    render_mode: str | None = None,
-    defer_grading: bool = False,
-    **data_arguments: Any,
+    stop: Any = None,
+    **arguments: Any,
 ) -> FlexMG:
     """The game without the guard; the arguments are those of ``marft_envs.math_v0``."""
-    members = as_team(team)
-    if dependency is not None:
-        members = members.with_dependency(dependency)
-    return FlexMG(
-        make_task(dataset, members, split=split, **data_arguments),
-        members,
-        name="math_v0",
-        rounds=rounds,
-        memory=memory,
-        order=order,
-        reward=reward,
-        render_mode=render_mode,
-        defer_grading=defer_grading,
-    )
+    if not isinstance(dataset, Task):
+        arguments.setdefault("split", "train")
+    members = choose_team(team, TEAMS)
+    what = f"dataset={getattr(dataset, 'name', dataset)!r}"
+    return make_game("math_v0", maker_of(dataset), members, arguments, dependency=dependency, stop=stop, what=what)
 
 
 def env(dataset: str | Task = "word_problems", **arguments: Any) -> Guard:

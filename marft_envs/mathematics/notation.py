@@ -5,6 +5,7 @@ NFKC alone would read 3½ as 31⁄2, 10² as 102 and 1010₂ as 10102; these are
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 
@@ -13,29 +14,64 @@ _SUPERSCRIPT = re.compile("[⁻⁰¹²³⁴-⁹]+")
 _SUBSCRIPT = re.compile("[₋₀-₉]+")
 _VULGAR = re.compile("[¼½¾⅐-⅞]")
 _DIGIT = re.compile(r"[^\x00-\x7f]")
-_FRAC_NAMES = re.compile(r"\\[dtc]frac(?![A-Za-z])")
-_TEXT_NAMES = re.compile(r"\\(?:textrm|textbf|textit|textnormal|mathrm|mathbf|mbox|hbox|bf|rm)\s?\{")
+_FRAC_NAMES = re.compile(r"\\[dtc](frac|binom)(?![A-Za-z])")
+_TEXT_NAMES = re.compile(
+    r"\\(?:text|textrm|textbf|textit|textnormal|textsf|mathrm|mathbf|mathit|mathsf|mbox|hbox|bf|rm)\s?\{"
+)
 _TEXT_NUMBER = re.compile(r"\\text\{\s?([-+]?[\d.,/ %]++)\}")
-_TEXT = re.compile(r"\\text\{([^{}]*+)\}")
+_TEXT = re.compile(r"\\text\{((?:[^{}]|\{[^{}]*+\})*+)\}")
 _SPACES = re.compile(r"(?:\\[,;: ]|~|\\q?quad(?![A-Za-z])|\s)+")
-_NOTHING = re.compile(r"\\!|\\(?:left|right)(?![A-Za-z])|\\[()\[\]]|\\?\$|[€£¥₹]")
+_NOTHING = re.compile(
+    r"\\!|\\(?:left|right)(?![A-Za-z])\.?|\\(?:displaystyle|limits|[bB]igg?[lr]?)(?![A-Za-z])|\\[()\[\]]|\\?\$"
+)
+_ROW_END = re.compile(r"\\\\(?:\[[^\]]{0,8}\])?")
+_DOUBLED = re.compile(r"\\\\(?=[A-Za-z{}])")
+_MOD = re.compile(r"\\([pb])mod\s?(?=[\w{])")
+_GROUPED = re.compile(r"(?<=\d)(?:\{,\}|,?\\!,?|\\,)(?=\d{3}(?!\d))")
+_SYMBOLS = str.maketrans({
+    "√": "\\sqrt ", "∪": "\\cup ", "≤": "\\le ", "≥": "\\ge ", "≠": "\\ne ", "∞": "\\infty ",
+    "⁄": "/", "€": "", "£": "", "¥": "", "₹": "",
+})  # fmt: skip
 _SHORT_FRAC = re.compile(r"\\frac\s?(?:\{([^{}]*+)\}|(\w))\s?(?:\{([^{}]*+)\}|(\w))")
 _SHORT_ROOT = re.compile(r"\\sqrt\s?(\w)")
-_SHORT_SCRIPT = re.compile(r"([\^_])\{(\w)\}")
+_SHORT_SCRIPT = re.compile(r"([\^_]|\\[pb]mod )\{(\w)\}")
 _MAX_BRACES = 50
+CACHED_CHARS = 300
 _PHRASE = re.compile(r"[^\W\d_]{2,}(?:[ ,.'-]+[^\W\d_]+)*")
 
 
 def clean(text: str) -> str:
     r"""One notation: ASCII digits and minus, \frac, \text{...}, single spaces; no $, \left, \right, last stop."""
+    return _clean_short(text) if len(text) <= CACHED_CHARS else _clean(text)
+
+
+def _clean(text: str) -> str:
+    if not text.isascii():
+        text = _ascii(text)
+    if "\\" in text or "$" in text or "{,}" in text:
+        text = _commands(text)
+    text = _SPACES.sub(" ", text).replace("{,}", ",")
+    if r"\text" in text:
+        text = _TEXT_NUMBER.sub(r"\1", text)
+    return _without_outer_braces(text.strip().rstrip(".,;:。 ").strip())
+
+
+def _ascii(text: str) -> str:
     text = _VULGAR.sub(lambda m: " " + unicodedata.normalize("NFKC", m.group()).replace("⁄", "/"), text)
     text = _SUPERSCRIPT.sub(lambda m: "^{" + unicodedata.normalize("NFKC", m.group()) + "}", text)
     text = _SUBSCRIPT.sub(lambda m: "_{" + unicodedata.normalize("NFKC", m.group()) + "}", text)
     text = _DIGIT.sub(_ascii_digit, unicodedata.normalize("NFKC", text)).translate(_DASHES)
-    text = _TEXT_NAMES.sub(r"\\text{", _FRAC_NAMES.sub(r"\\frac", text))
-    text = _NOTHING.sub("", text).replace("{,}", ",").replace("\\%", "%").replace("⁄", "/")
-    text = _TEXT_NUMBER.sub(r"\1", _SPACES.sub(" ", text))
-    return _without_outer_braces(text.strip().rstrip(".,;:。 ").strip())
+    return text.translate(_SYMBOLS)
+
+
+def _commands(text: str) -> str:
+    if "\\\\" in text:
+        text = _ROW_END.sub(r"\\cr ", text) if "\\begin" in text else _DOUBLED.sub(r"\\", text)
+    text = _TEXT_NAMES.sub(r"\\text{", _FRAC_NAMES.sub(r"\\\1", text))
+    return _NOTHING.sub("", _GROUPED.sub("", text)).replace("\\%", "%")
+
+
+_clean_short = functools.lru_cache(maxsize=8192)(_clean)
 
 
 def unwrap_text(text: str) -> str:
@@ -48,12 +84,20 @@ def text_key(text: str) -> str:
 
     A single letter keeps its case: e is a number, E may be a choice.
     """
+    return _key_short(text) if len(text) <= CACHED_CHARS else _key(text)
+
+
+def _key(text: str) -> str:
     text = unwrap_text(clean(text)).strip()
     if _PHRASE.fullmatch(text):
         text = text.casefold()
     text = _SHORT_FRAC.sub(lambda m: rf"\frac{{{m[1] or m[2] or ''}}}{{{m[3] or m[4] or ''}}}", text)
+    text = _MOD.sub(r"\\\1mod ", text)
     text = _SHORT_SCRIPT.sub(r"\1\2", _SHORT_ROOT.sub(r"\\sqrt{\1}", text))
     return text.replace(" ", "")
+
+
+_key_short = functools.lru_cache(maxsize=8192)(_key)
 
 
 def _ascii_digit(match: re.Match[str]) -> str:

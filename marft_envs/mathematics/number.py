@@ -28,6 +28,7 @@ _SCIENTIFIC = re.compile(
     rf"|10\s?\^\s?{_EXPONENT.replace('P<', 'P<ten_')}"
 )
 _REPEATING = re.compile(r"(?P<whole>\d*+)\.(?P<fixed>\d*+)\\overline\{(?P<period>\d++)\}")
+_DOTTED = re.compile(r"[-+]?\d{1,3}(?:\.\d{3}){2,}+")
 _PLAIN = re.compile(_DECIMAL)
 _SIGN = re.compile(r"(?:USD|EUR|GBP)?\s?([-+]?)\s?")
 
@@ -37,7 +38,7 @@ _ORDINAL = re.compile(r"\s?\^?\s?\{?\s?(?:st|nd|rd|th)\b\s?\}?")
 _WORD = r"[^\W\d_]++(?:['’-][^\W\d_]++)*+\.?+(?:\s?\^\s?(?:\{-?[1-9]\}|-?[1-9]))?+"
 _UNIT = re.compile(rf"/?\s?{_WORD}(?:[ /,]++{_WORD})*+")
 _SCALES = {"dozen": 12, "hundred": 10**2, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
-_SCALE = re.compile(rf"\s?({'|'.join(_SCALES)})\b", re.IGNORECASE)
+_SCALE = re.compile(rf"\s*({'|'.join(_SCALES)})\b", re.IGNORECASE)
 _NOT_A_UNIT = (
     "or and not no to but nor than more less fewer least most approximately minus plus times divided over mod modulo "
     "half halves third thirds fourth fourths fifth fifths sixth sixths eighth eighths tenth tenths hundredth "
@@ -63,6 +64,8 @@ class Number:
 def parse_number(text: str) -> Number | None:
     """The number that ``text`` is, with its unit; None where it is anything else or beyond the bounds."""
     text = clean(text)
+    if _DOTTED.fullmatch(text):
+        text = text.replace(".", "")
     sign = _SIGN.match(text)
     assert sign is not None  # the pattern matches the empty string
     if len(text) > MAX_DIGITS * 2:
@@ -180,6 +183,5 @@ def _is_unit(unit: str, *, attached: bool, wrapped: bool) -> bool:
 
 
 def _unit_key(unit: str) -> str:
-    """Spelling that does not matter: spaces, the plural's s, capitals of whole words."""
-    words = [w.casefold().rstrip(".").removesuffix("s") if len(w) > 2 else w.rstrip(".") for w in unit.split()]
-    return " ".join(words).replace(" ^", "^").replace("{", "").replace("}", "")
+    """The unit without needless spaces and braces; ``units.read_unit`` says what it means."""
+    return " ".join(unit.split()).replace(" ^", "^").replace("{", "").replace("}", "")

@@ -23,8 +23,8 @@ from marft_envs.mathematics.draw import Draft, DrawnTask
 from marft_envs.mathematics.relay import STYLES
 
 _PROMPT = (
-    "Your team of {n} writes a report. Each of you has a section of your own and sees nobody else's. The team is scored "
-    "by the share of sections that are right. Reply with the number for your section as \\boxed{{number}}."
+    "Your team of {n} writes a report. Each of you has a section of your own and sees nobody else's. The team is "
+    "scored by the share of sections that are right. Reply with the number for your section as \\boxed{{number}}."
 )
 
 

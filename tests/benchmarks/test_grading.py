@@ -94,17 +94,23 @@ def test_inputs_are_what_they_say():
 
 
 def test_measure_counts():
-    items = [Item("a", "1", True), Item("b", "1", False), Item("c", "1", True), Item("d", "1", False)]
-    verdicts = {"a": (False, 0.1), "b": (True, 0.2), "c": (None, 0.4), "d": (False, 0.1)}
+    items = [
+        Item("a", "1", True),
+        Item("b", "1", False),
+        Item("c", "1", True),
+        Item("d", "1", False),
+        Item("e", "1", True),
+    ]
+    verdicts = {"a": (False, 0.1), "b": (True, 0.2), "c": (None, 0.4), "d": (False, 0.1), "e": (True, 0.2)}
     row = grading_rivals.measure(lambda item: verdicts[item.reply], items)
     assert row == {
-        "answers": 4, "per_s": pytest.approx(5.0), "p50_ms": pytest.approx(200), "p99_ms": pytest.approx(400),
+        "answers": 5, "per_s": pytest.approx(5.0), "p50_ms": pytest.approx(200), "p99_ms": pytest.approx(400),
         "worst_s": 0.4, "false_accepts": 1, "false_rejects": 1, "failed": 1,
     }  # fmt: skip
     text = table(
         [{"group": "g", "grader": "ours", **row}, {"group": "g", "grader": "math-verify", **row, "per_s": 0.5}]
     )
-    assert "| g | ours | 4 | 5 | 200.000 | 400.00 | 0.40 | 1 | 1 | 1 |" in text
+    assert "| g | ours | 5 | 5 | 200.000 | 400.00 | 0.40 | 1 | 1 | 1 |" in text
     assert text.endswith("g: ours is 10.0 times math-verify")
 
 

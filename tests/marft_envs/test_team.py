@@ -40,7 +40,7 @@ def game(roles, dependency="chain", stop=None, **keywords):
 def test_ready_made_teams_survive_a_file(name, make):
     team = make()
     assert Team.from_yaml(team.to_yaml()) == team
-    assert team.answering == team.order[-1:]
+    assert team.answering == (team.agents if name.startswith("panel") else team.order[-1:])
     if name.endswith("anonymous"):
         assert all(not role.profile for role in team.roles.values())
         assert list(team.agents) == [f"agent_{i}" for i in range(len(team.agents))]

@@ -11,7 +11,7 @@ import types
 import pytest
 
 from marft_envs import datasets
-from marft_envs.datasets import DataError, load
+from marft_envs.datasets import DataError, duplicates, load
 from marft_envs.datasets.specs import SPECS
 from marft_envs.verdict import Outcome
 
@@ -19,8 +19,9 @@ ROWS = [{"question": f"What is {i} + 1? ", "answer": f"{i} + 1 = {i + 1}\n#### {
 
 
 @pytest.fixture(autouse=True)
-def no_data_folder(monkeypatch):
+def no_data_folder(monkeypatch, tmp_path_factory):
     monkeypatch.delenv("MARFT_DATA", raising=False)
+    monkeypatch.setenv("MARFT_CACHE", str(tmp_path_factory.mktemp("cache")))
 
 
 def write(path, rows):
@@ -83,21 +84,24 @@ def test_svamp_rows(tmp_path):
     assert parts["train"].problem(0).prompt == "Ann has 8 pens. How many?"
 
 
-def test_math_keeps_numeric_golds_and_counts_the_rest(tmp_path, caplog):
+def test_math_keeps_usable_golds_and_lists_the_rest(tmp_path, caplog):
     solutions = [
         r"so $\boxed{\frac{3}{4}}$",
         r"$\boxed{x+1}$",
         r"\boxed{}",
         r"\boxed 9$.",
         r"no \boxed{1, then \boxed{-2}",
+        r"\boxed{\frac{1}{7}\triangle ABC}",
     ]
     rows = [{"problem": "p", "solution": s, "level": "Level 1", "type": "Algebra"} for s in solutions]
     with caplog.at_level("WARNING"):
         task = load("math", path=write(tmp_path / "test.jsonl", rows))
-    assert [task.problem(i).gold for i in range(task.size)] == [r"\frac{3}{4}", "9", "-2"]
-    assert task.excluded == {"the gold answer is not a number": 1, r"no answer in a balanced \boxed": 1}
-    assert dict(task.problem(1).notes) == {"level": "Level 1", "type": "Algebra", "row": 3, "split": "test"}
-    assert "2 of 5 rows left out" in caplog.text
+    assert [task.problem(i).gold for i in range(task.size)] == [r"\frac{3}{4}", "x+1", "9", "-2"]
+    assert task.excluded == {"no layer reads the gold answer": 1, r"no answer in a balanced \boxed": 1}
+    assert task.unusable == ((2, r"no answer in a balanced \boxed"), (5, "no layer reads the gold answer"))
+    assert dict(task.problem(2).notes) == {"level": 1, "subject": "Algebra", "row": 3, "split": "test"}
+    assert task.grade(r"\boxed{1+x}", task.problem(1)).outcome is Outcome.CORRECT
+    assert "2 of 6 rows left out" in caplog.text
 
 
 def message(kind, name="gsm8k", **arguments):
@@ -170,6 +174,122 @@ def test_corrupt_files_are_named(tmp_path):
 def test_no_usable_row(tmp_path):
     path = write(tmp_path / "a.jsonl", [{"question": "q", "answer": "five"}])
     assert "no usable row among 1: {'no #### in the answer': 1}" in message(DataError, path=path)
+
+
+HUB_ONLY = {  # name: rows in the published columns, golds, unusable rows
+    "aime2025": (
+        [{"problem": "P", "answer": "070", "id": "1"}, {"problem": "Q", "answer": 588, "id": "2"}],
+        ["70", "588"], 0,
+    ),
+    "deepscaler": (
+        [{"problem": "P", "answer": "-\\frac{2}{3}", "solution": ""}, {"problem": "Q", "answer": "0", "solution": "s"}],
+        [r"-\frac{2}{3}", "0"], 0,
+    ),
+    "minerva_math": (
+        [{"question": "Power?", "answer": "4.5e33"}, {"problem": "Angle?", "solution": r"\boxed{\arcsin{0.3}}."}],
+        ["4.5e33", r"\arcsin{0.3}"], 0,
+    ),
+    "numina": (
+        [
+            {"problem": "P", "solution": r"so \boxed{3}", "answer": None, "source": "olympiads"},
+            {"problem": "Q", "solution": "...", "answer": "proof", "problem_type": "Algebra"},
+            {"problem": "R", "solution": "...", "answer": "x=1, y=2", "problem_type": "Algebra"},
+            {"problem": "S", "solution": "nothing", "answer": "", "problem_type": "Algebra"},
+        ],
+        ["3", "x=1, y=2"], 2,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HUB_ONLY)
+def test_data_sets_that_are_only_on_the_hub(tmp_path, name):
+    rows, golds, unusable = HUB_ONLY[name]
+    split = SPECS[name].splits[0]
+    task = load(name, path=write(tmp_path / f"{split}.jsonl", rows), split=split)
+    assert [task.problem(i).gold for i in range(task.size)] == golds
+    assert len(task.unusable) == unusable
+    for index, gold in enumerate(golds):
+        assert task.grade(rf"\boxed{{{gold}}}", task.problem(index)).outcome is Outcome.CORRECT
+        assert task.grade(r"\boxed{12345}", task.problem(index)).outcome is Outcome.WRONG
+
+
+def test_minerva_accepts_what_is_within_one_per_cent(tmp_path):
+    task = load("minerva_math", path=write(tmp_path / "test.jsonl", [{"question": "q", "answer": "4.5e33"}]))
+    replies = [r"\boxed{4.46 \times 10^{33}}", r"\boxed{4.4 \times 10^{33}}"]
+    assert [task.grade(reply, task.problem(0)).score for reply in replies] == [1.0, 0.0]
+
+
+def test_olympiadbench_rows(tmp_path):
+    rows = [
+        {
+            "question": "Q",
+            "context": None,
+            "final_answer": ["$(6,3),(9,3)$"],
+            "error": None,
+            "answer_type": "Tuple",
+            "id": 1,
+        },
+        {
+            "question": "Q",
+            "context": "C",
+            "final_answer": ["$\\frac{1}{2}$", "3"],
+            "error": None,
+            "subfield": "Algebra",
+        },
+        {"question": "Q", "context": None, "final_answer": ["3.1"], "error": "1e-1"},
+    ]
+    task = load("olympiadbench", path=write(tmp_path / "test.jsonl.gz", rows))
+    assert [task.problem(i).gold for i in range(task.size)] == ["(6,3),(9,3)", r"\frac{1}{2}, 3"]
+    assert task.problem(1).prompt == "C\n\nQ"
+    assert task.grade(r"\boxed{(9,3), (6,3)}", task.problem(0)).outcome is Outcome.CORRECT
+    assert task.excluded == {"the answer is an approximation with a tolerance of its own": 1}
+
+
+MINE = [{"ask": f"What is {i} squared?", "result": i * i, "hard": i % 3 + 1, "field": "powers"} for i in range(100)]
+COLUMNS = {"prompt": "ask", "answer": "result", "level": "hard", "subject": "field"}
+
+
+def test_your_own_rows_with_a_column_map(tmp_path):
+    path = write(tmp_path / "mine.parquet", MINE)
+    parts = {split: load("custom", path=path, split=split, columns=COLUMNS) for split in ("train", "test", "all")}
+    assert parts["all"].size == 100 == parts["train"].size + parts["test"].size
+    assert parts["all"].problem(7).gold == "49"
+    assert dict(parts["all"].problem(7).notes) == {"level": 2, "subject": "powers", "row": 7, "split": "all"}
+    assert duplicates(parts["train"], parts["test"]) == []
+    assert len(duplicates(parts["train"], parts["all"])) == parts["train"].size
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    write(folder / "train.jsonl", MINE[:30])
+    write(folder / "test.jsonl", MINE[25:])
+    train = load("custom", path=folder, split="train", columns=COLUMNS)
+    assert (train.size, train.excluded) == (25, {"the same problem is in the test split": 5})
+    assert load("custom", path=folder, split="test", columns=COLUMNS).size == 75
+
+
+def test_wrong_column_maps_are_named(tmp_path):
+    path = write(tmp_path / "mine.jsonl", MINE)
+    assert "row 0 lacks prompt, answer; columns found: ask, result" in message(DataError, "custom", path=path)
+    assert "unknown roles ['gold']" in message(ValueError, "custom", path=path, columns={"gold": "result"})
+    assert "only name='custom' takes a column map" in message(ValueError, path=path, columns=COLUMNS)
+    assert "dataset='custom', split='test' was not found" in message(DataError, "custom")
+
+
+def test_filters(tmp_path):
+    path = write(tmp_path / "mine.jsonl", [*MINE, {"ask": "Half?" * 20, "result": "1/2", "hard": 3, "field": "parts"}])
+
+    def size(**filters):
+        return load("custom", path=path, split="all", columns=COLUMNS, **filters).size
+
+    assert size() == 101
+    assert size(level=1) == 34 and size(level=[1, 3]) == 68 and size(level="Level 3") == 34
+    assert size(subject="Parts") == 1 and size(subject=("parts", "powers")) == 101
+    assert size(integer=True) == 100 and size(integer=False) == 1
+    assert size(max_chars=50) == 100 and size(max_chars=18) == 10
+    assert size(level=3, subject="powers", integer=True, limit=5, seed=1) == 5
+    text = message(DataError, "custom", path=path, split="all", columns=COLUMNS, level=9)
+    assert "no problem passes" in text and "levels: ['1', '2', '3'], subjects: ['parts', 'powers']" in text
+    assert "max_chars=0: expected at least 1" in message(ValueError, path=path, max_chars=0)
+    assert "integer='yes': expected True, False or None" in message(TypeError, path=path, integer="yes")
 
 
 def test_missing_extras_are_named(tmp_path, monkeypatch):

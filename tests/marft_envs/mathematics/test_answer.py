@@ -15,6 +15,11 @@ FOUND = [
     (r"\boxed{1} or \boxed{2}", "1, 2"),
     (r"$x = \boxed{2}$ and $x = \boxed{3}$", "2, 3"),
     (r"\boxed{4} and \boxed{4}", "4"),
+    (r"\boxed{42} \boxed{43}", "42, 43"),
+    (r"\boxed{2} \text{ or } \boxed{3}", "2, 3"),
+    (r"$x=\boxed{2}, \quad x = \boxed{3}$", "2, 3"),
+    ("\\boxed{840}., but let me explain.\n\n**Final Answer**\n\\boxed{840}", "840"),
+    (r"\boxed{41}. Wait, that is wrong.\n\boxed{42}", "42"),
     (r"\boxed 42", "42"),
     (r"\boxed{41} and then \boxed{42", "41"),  # the last *balanced* one
     (r"The answer is 7. \boxed{42}", "42"),  # a box before any other mark

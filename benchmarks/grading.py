@@ -1,0 +1,169 @@
+"""Is the grader right, and how quick is it?
+
+    python benchmarks/grading.py cases FILE.jsonl   a line for each wrong verdict, then the counts
+    python benchmarks/grading.py speed              ours, math-verify with its own defaults, and equality of strings
+
+The last line of ``cases`` is ``cases=N errors=E policy=P worst_s=S``. A case file holds an object a line. Which kind a
+case is, is told by its fields; mathematics: gold, answer (a whole reply), expected (true or false). ``policy``: true
+marks a case where reasonable people differ: it counts in P, not in E.
+
+speed: one run, the same inputs for all three. Integers are answers to GSM8K, golds those of MATH, as they are, in
+another notation, and changed; both from ``--data`` (a folder with gsm8k/ and math/) or, without one, from the
+generators and a list in benchmarks/grading_inputs.py. Hostile replies are made to hang or to fill the memory;
+math-verify runs in a process of its own, is killed after ``--hang-s``, and such a reply counts as failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+if __package__ in (None, ""):
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.grading_inputs import groups_of_items
+from benchmarks.grading_rivals import MathVerify, measure, ours, strings
+from benchmarks.grading_table import table
+from marft_envs.mathematics import grade
+from marft_envs.mathematics.symbolic import WorkerFault, shared_pool
+
+
+class BadCases(ValueError):
+    """A case file that cannot be used; the message names file and line."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one case. wrong: "" or what is wrong with the verdict, for people."""
+
+    wrong: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of case: the fields that tell it, and how it is judged. Another grader is another entry of KINDS."""
+
+    name: str
+    fields: frozenset[str]
+    judge: Callable[[dict[str, Any]], Outcome]
+
+
+def judge_mathematics(case: dict[str, Any]) -> Outcome:
+    """One mathematics case; a fault of the grader is a wrong verdict."""
+    started = time.perf_counter()
+    verdict = grade(case["answer"], case["gold"])
+    seconds = time.perf_counter() - started
+    if verdict.graded and (verdict.score == 1.0) == case["expected"]:
+        return Outcome("", seconds)
+    wanted = "correct" if case["expected"] else "not correct"
+    texts = f"gold={_short(case['gold'])} answer={_short(case['answer'])}"
+    return Outcome(f"expected {wanted}, got {verdict.outcome}: {texts} ({verdict.reason})", seconds)
+
+
+KINDS = (Kind("mathematics", frozenset(("gold", "answer", "expected")), judge_mathematics),)
+
+
+def run_cases(path: Path, say: Callable[[str], None] = print) -> dict[str, Any]:
+    """Judge a case file; returns what the last line says."""
+    cases = list(read_cases(path))
+    errors = policy = 0
+    worst = 0.0
+    for number, (kind, case) in enumerate(cases):
+        outcome = kind.judge(case)
+        worst = max(worst, outcome.seconds)
+        if outcome.wrong:
+            differs = bool(case.get("policy"))
+            policy, errors = policy + differs, errors + (not differs)
+            say(f"{'policy' if differs else 'error'} {case.get('id', number + 1)} {kind.name}: {outcome.wrong}")
+    summary = {"cases": len(cases), "errors": errors, "policy": policy, "worst_s": worst}
+    say(f"cases={len(cases)} errors={errors} policy={policy} worst_s={worst:.3f}")
+    return summary
+
+
+def read_cases(path: Path) -> Iterator[tuple[Kind, dict[str, Any]]]:
+    """Each case with its kind. BadCases names the line that is none."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadCases(f"{path}: cannot be read ({error}), expected a JSONL file of cases") from error
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            case = json.loads(line)
+        except ValueError as error:
+            raise BadCases(f"{path}, line {number}: not valid JSON ({error})") from error
+        kind = next((kind for kind in KINDS if isinstance(case, dict) and kind.fields <= case.keys()), None)
+        if kind is None:
+            has = ", ".join(case) if isinstance(case, dict) else type(case).__name__
+            known = "; ".join(f"{kind.name}: {', '.join(sorted(kind.fields))}" for kind in KINDS)
+            raise BadCases(f"{path}, line {number}: fields {has}, expected those of a known kind of case ({known})")
+        yield kind, case
+
+
+def run_speed(data: Path | None, size: int, hang_s: float, say: Callable[[str], None] = print) -> list[dict[str, Any]]:
+    """The rows of the table: one for each group of inputs and grader."""
+    try:
+        say(f"symbolic worker: {shared_pool().warm_up()}")
+    except WorkerFault as fault:
+        say(f"symbolic worker: none ({fault})")
+    rows = []
+    with MathVerify(hang_s) as rival:
+        for group, items in groups_of_items(data, size):
+            for name, grader in (("ours", ours), ("math-verify", rival.judge), ("strings", strings)):
+                print(f"{group}: {name}, {len(items)} answers", file=sys.stderr)
+                rows.append({"group": group, "grader": name, **measure(grader, items)})
+    say(table(rows))
+    return rows
+
+
+def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="grading.py", description=__doc__.splitlines()[0] if __doc__ else "")
+    commands = parser.add_subparsers(dest="command", required=True)
+    cases = commands.add_parser("cases", help="judge a case file")
+    cases.add_argument("file", type=Path, help="JSONL, one case a line")
+    speed = commands.add_parser("speed", help="compare with math-verify and string equality")
+    speed.add_argument("--data", type=Path, help="folder with gsm8k/ and math/ (default: the variable MARFT_DATA)")
+    speed.add_argument("--size", type=_positive, default=500, help="answers in each group (default 500)")
+    speed.add_argument("--hang-s", type=float, default=12.0, help="seconds after which math-verify is killed")
+    return parser.parse_args(words)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """0, or 2 where the input cannot be used."""
+    arguments = parse(words)
+    try:
+        if arguments.command == "cases":
+            run_cases(arguments.file)
+        else:
+            run_speed(arguments.data, arguments.size, arguments.hang_s)
+    except (BadCases, FileNotFoundError, ImportError) as error:
+        print(f"grading.py: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("grading.py: stopped", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text}: expected at least 1")
+    return value
+
+
+def _short(text: str) -> str:
+    return ascii(text if len(text) <= 80 else text[:77] + "...")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

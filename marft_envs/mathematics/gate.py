@@ -1,0 +1,52 @@
+r"""What may be handed to the symbolic worker: bounds that are read off the text, before anything is computed.
+
+The worker is killed after its time whatever it was given; the gate saves that time on replies made to waste it. A text
+is too costly when it is longer than MAX_CHARS or nested deeper than MAX_NESTING, holds a tower of powers, a number of
+more than 12 digits, a power, factorial or binomial of more than three digits, or more than two sums, integrals and
+limits.
+"""
+
+from __future__ import annotations
+
+import re
+
+MAX_CHARS = 500
+MAX_NESTING = 8
+
+_SYMBOLIC = re.compile(
+    r"\\(?:sum|prod|int|iint|oint|lim|det|max|min|gcd|lcm|bmod|pmod|mod|cap|mathbb|vec|hat|overline|begin|sup|inf|partial"
+    r"|cdots|ldots|dots)(?![A-Za-z])|[<>]|\\(?:le|ge|lt|gt|ne|leq|geq|neq|leqslant|geqslant)(?![A-Za-z])"
+)
+_COMMAND = re.compile(r"\\([A-Za-z]+)")
+_FOREIGN_WORDS = "input include write read openin openout def let newcommand csname catcode loop url href"
+_FOREIGN = frozenset(_FOREIGN_WORDS.split())
+_BIG_POWER = re.compile(
+    r"\^\s?\{?\s?-?(?:\d{4,}|10\s?\^\s?\{?\s?(?:[4-9]|\d\d))|\d{4,}\s?!|!\s?!|\\binom\s?\{?\s?\d{4,}"
+)
+_TOWER = re.compile(r"\^\s?\{[^{}]*\^\s?\{?[^{}]*\^")
+_LONG_NUMBER = re.compile(r"\d{13,}")
+_HEAVY = re.compile(r"\\(?:sum|prod|i*nt|oint|lim)(?![A-Za-z])")
+
+
+def wants_worker(text: str) -> bool:
+    """Whether a text that no cheap layer reads is mathematics that the worker may read."""
+    return bool(_SYMBOLIC.search(text)) and _FOREIGN.isdisjoint(_COMMAND.findall(text))
+
+
+def too_costly(text: str) -> str:
+    """Why a text is not given to the worker, "" where it may be."""
+    if len(text) > MAX_CHARS:
+        return f"longer than {MAX_CHARS} characters"
+    depth = deepest = 0
+    for character in text:
+        depth += (character in "{([") - (character in "})]")
+        deepest = max(deepest, depth)
+    if deepest > MAX_NESTING:
+        return f"nested deeper than {MAX_NESTING}"
+    if _TOWER.search(text) or text.count("^") > 20:
+        return "a tower of powers"
+    if _BIG_POWER.search(text) or _LONG_NUMBER.search(text):
+        return "a large number, power, factorial or binomial"
+    if len(_HEAVY.findall(text)) > 2:
+        return "more than two sums, integrals or limits"
+    return ""

@@ -1,0 +1,348 @@
+r"""LaTeX and plain notation of one expression as a tree, by recursive descent in linear time.
+
+A node is a tuple: its kind, then its parts.
+
+| node | meaning |
+|---|---|
+| ("num", Fraction) ("sym", name) ("const", "pi" "e" "i") | atoms |
+| ("add", a, b) ("mul", a, b) ("div", a, b) ("neg", a) ("pow", a, b) | arithmetic |
+| ("root", n, a) ("fn", name, a) ("log", base, a) ("fact", a) ("binom", n, k) | functions |
+| ("deg", a) ("pct", a) | a degree or percent mark: what it is worth is a policy |
+
+Whatever is not understood in full is ``Unreadable``; nothing is skipped. A word is never a product of letters.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+Node = tuple[Any, ...]
+MAX_TOKENS = 400
+MAX_DEPTH = 60
+MAX_NUMBER = 600  # digits, which int() reads under any sys.set_int_max_str_digits
+
+
+class Unreadable(ValueError):
+    """Not an expression of this grammar."""
+
+
+class TooDeep(Unreadable):
+    """An expression beyond MAX_TOKENS or MAX_DEPTH."""
+
+
+_TOKEN = re.compile(
+    r"\s*(?:(?P<num>\d+(?:\.\d*)?|\.\d+)|\\(?P<command>[A-Za-z]+)|\\(?P<escaped>.)|(?P<letters>[A-Za-z]+)"
+    r"|(?P<mark>\*\*|[^\s\w]|[^\W\d_]|_))",
+    re.DOTALL,
+)
+_FUNCTION_NAMES = "sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh ln exp log lg sqrt abs floor ceil"
+_FUNCTIONS = frozenset(_FUNCTION_NAMES.split())
+_GREEK_NAMES = (
+    "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi rho sigma tau "
+    "upsilon phi varphi chi psi omega Gamma Delta Theta Lambda Xi Sigma Phi Psi Omega ell"
+)
+_GREEK = frozenset(_GREEK_NAMES.split())
+_GREEK_LETTERS = {"α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "θ": "theta", "λ": "lambda", "μ": "mu",
+                  "φ": "phi", "ω": "omega", "σ": "sigma", "τ": "tau", "ρ": "rho"}  # fmt: skip
+_TIMES = frozenset(["\\cdot", "\\times", "*", "×", "·", "⋅", "\\ast", "∗"])
+_OVER = frozenset(["/", "\\div", "÷", "∕"])
+_PAIRS = {"(": ")", "[": "]", "{": "}", "|": "|", "\\lvert": "\\rvert", "\\lfloor": "\\rfloor", "\\lceil": "\\rceil",
+          "⌊": "⌋", "⌈": "⌉", "\\{": "\\}"}  # fmt: skip
+_WRAPPED = {"|": "abs", "\\lvert": "abs", "\\lfloor": "floor", "⌊": "floor", "\\lceil": "ceil", "⌈": "ceil"}
+_PRODUCT_LETTERS = re.compile(r"[A-Za-z]{1,2}|[abcd]{3}|[klmn]{3}|[pqrst]{3}|[uvwxyz]{3}")
+_NAMED = {"pi": ("const", "pi"), "infty": ("inf",), "infinity": ("inf",), "imath": ("const", "i")}
+
+
+def is_word(letters: str) -> bool:
+    """Whether a run of letters is a word, not a product such as xy or abc."""
+    return not (_PRODUCT_LETTERS.fullmatch(letters) or (len(letters) == 3 and list(letters) == sorted(letters)))
+
+
+@lru_cache(maxsize=4096)
+def parse(text: str, log_base: str = "e") -> Node:
+    """The tree of a cleaned ``text`` (see ``notation.clean``). Unreadable or TooDeep otherwise."""
+    return _Parser(_tokens(text), log_base).whole()
+
+
+def _tokens(text: str) -> list[tuple[str, str]]:
+    """(kind, text) with kind "num", "sym", "fn", "text" or "op"."""
+    tokens: list[tuple[str, str]] = []
+    position, end = 0, len(text.rstrip())
+    while position < end:
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise Unreadable(f"cannot read {text[position : position + 10]!r}")
+        position = match.end()
+        kind, word = str(match.lastgroup), str(match[match.lastgroup or 0])
+        if kind == "command" and word in ("text", "operatorname"):
+            position = _read_text(text, position, tokens)
+        elif kind == "letters":
+            tokens += _letters(word)
+        else:
+            tokens.append(_token(kind, word))
+        if len(tokens) > MAX_TOKENS:
+            raise TooDeep(f"more than {MAX_TOKENS} symbols")
+    return tokens
+
+
+def _token(kind: str, word: str) -> tuple[str, str]:
+    if kind == "num":
+        return "num", word
+    if kind == "command":
+        return (
+            ("fn", word) if word in _FUNCTIONS else ("sym" if word in _GREEK or word in _NAMED else "op", "\\" + word)
+        )
+    if kind == "escaped":
+        return "op", "\\" + word
+    if word == "π":
+        return "sym", "\\pi"
+    if word == "∞":
+        return "sym", "\\infty"
+    if word == "√":
+        return "fn", "sqrt"
+    return ("sym", "\\" + _GREEK_LETTERS[word]) if word in _GREEK_LETTERS else ("op", word)
+
+
+def _letters(word: str) -> list[tuple[str, str]]:
+    """A function or constant by its name, or a product of single letters."""
+    if word in _FUNCTIONS:
+        return [("fn", word)]
+    if word.lower() in _NAMED:
+        return [("sym", "\\" + word.lower())]
+    if is_word(word):
+        raise Unreadable(f"the word {word[:20]!r}")
+    return [("sym", letter) for letter in word]
+
+
+def _read_text(text: str, position: int, tokens: list[tuple[str, str]]) -> int:
+    r"""\text{e} as the letter, \operatorname{arcsin} as the function; any other words are no expression."""
+    match = re.compile(r"\s*\{\s*([A-Za-z]+)\s*\}").match(text, position)
+    if match is None or (len(match[1]) > 1 and match[1] not in _FUNCTIONS):
+        raise Unreadable("words")
+    tokens.append(("fn", match[1]) if match[1] in _FUNCTIONS else ("sym", match[1]))
+    return match.end()
+
+
+class _Parser:
+    """Recursive descent over the tokens; every method leaves ``at`` behind what it read."""
+
+    def __init__(self, tokens: list[tuple[str, str]], log_base: str) -> None:
+        self.tokens = [*tokens, ("end", "")]
+        self.at = 0
+        self.depth = 0
+        self.log_base = log_base
+        self.bars = 0
+
+    def whole(self) -> Node:
+        node = self.sum()
+        if self.tokens[self.at][0] != "end":
+            raise Unreadable(f"unexpected {self.tokens[self.at][1]!r}")
+        return node
+
+    @property
+    def word(self) -> str:
+        return self.tokens[self.at][1] if self.tokens[self.at][0] != "num" else ""
+
+    def accept(self, *words: str) -> bool:
+        if self.tokens[self.at][0] == "op" and self.tokens[self.at][1] in words:
+            self.at += 1
+            return True
+        return False
+
+    def expect(self, word: str) -> None:
+        if not self.accept(word):
+            raise Unreadable(f"{word!r} is missing")
+
+    def sum(self) -> Node:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise TooDeep(f"deeper than {MAX_DEPTH}")
+        node = self.signed()
+        while self.tokens[self.at][0] == "op" and self.word in "+-" and self.word:
+            minus = self.word == "-"
+            self.at += 1
+            right = self.signed()
+            node = ("add", node, ("neg", right) if minus else right)
+        self.depth -= 1
+        return node
+
+    def signed(self) -> Node:
+        """A product with at most one sign before it."""
+        if self.accept("-"):
+            return ("neg", self.product())
+        self.accept("+")
+        return self.product()
+
+    def product(self) -> Node:
+        node = self.factor()
+        while True:
+            if self.tokens[self.at][0] == "op" and self.word in _TIMES:
+                self.at += 1
+                node = ("mul", node, self.signed_factor())
+            elif self.tokens[self.at][0] == "op" and self.word in _OVER:
+                self.at += 1
+                node = ("div", node, self.signed_factor())
+            elif self.starts_factor():
+                node = self.neighbours(node)
+            else:
+                return node
+
+    def neighbours(self, node: Node) -> Node:
+        r"""4\frac{2}{3} is 4 + 2/3; every other pair of neighbours is a product, but 2 3 and x 3 are nothing."""
+        if self.tokens[self.at][0] == "num" and self.tokens[self.at - 1][1] not in (")", "}", "]"):
+            raise Unreadable("a number after something without a sign between them")
+        right = self.factor()
+        whole = node[0] == "num" and node[1].denominator == 1
+        proper = right[0] == "div" and right[1][0] == right[2][0] == "num" and 0 < right[1][1] < right[2][1]
+        return ("add", node, right) if whole and proper else ("mul", node, right)
+
+    def signed_factor(self) -> Node:
+        return ("neg", self.factor()) if self.accept("-") else self.factor()
+
+    def starts_factor(self) -> bool:
+        kind, word = self.tokens[self.at]
+        if kind in ("num", "sym", "fn"):
+            return True
+        if word in ("|", "\\lvert"):
+            return not (word == "|" and self.bars)
+        return kind == "op" and (word in ("\\frac", "\\binom") or (word in _PAIRS and word != "\\{"))
+
+    def factor(self) -> Node:
+        node = self.postfix(self.atom())
+        if self.accept("^", "**"):
+            if self.degree_mark():
+                return self.postfix(("deg", node))
+            node = self.postfix(("pow", node, self.exponent()))
+        return node
+
+    def degree_mark(self) -> bool:
+        for marks in (("{", "\\circ", "}"), ("\\circ",)):
+            if tuple(word for _, word in self.tokens[self.at : self.at + len(marks)]) == marks:
+                self.at += len(marks)
+                return True
+        return False
+
+    def exponent(self) -> Node:
+        if self.accept("-"):
+            return ("neg", self.exponent())
+        if self.tokens[self.at][0] == "op" and self.word == "{":
+            return self.group()
+        node = self.atom()
+        return ("pow", node, self.exponent()) if self.accept("^", "**") else node
+
+    def postfix(self, node: Node) -> Node:
+        while self.tokens[self.at][0] == "op":
+            if self.accept("!"):
+                node = ("fact", node)
+            elif self.accept("%", "\\%"):
+                node = ("pct", node)
+            elif self.accept("°", "\\degree", "\\degrees"):
+                node = ("deg", node)
+            else:
+                break
+        return node
+
+    def atom(self) -> Node:
+        kind, word = self.tokens[self.at]
+        if kind == "num":
+            if len(word) > MAX_NUMBER:
+                raise TooDeep(f"a number of more than {MAX_NUMBER} digits")
+            self.at += 1
+            return ("num", Fraction("0" + word if word.startswith(".") else word))
+        if kind == "sym":
+            self.at += 1
+            return self.symbol(word)
+        if kind == "fn":
+            self.at += 1
+            return self.function(word)
+        if word in ("\\frac", "\\binom"):
+            self.at += 1
+            top, bottom = self.argument(), self.argument()
+            return ("div" if word == "\\frac" else "binom", top, bottom)
+        if word in _PAIRS:
+            return self.group()
+        raise Unreadable(f"unexpected {word!r}")
+
+    def group(self) -> Node:
+        opening = self.word
+        self.at += 1
+        self.bars += opening == "|"
+        bars, self.bars = self.bars, self.bars if opening == "|" else 0
+        node = self.sum()
+        self.expect(_PAIRS[opening])
+        self.bars = bars - (opening == "|")
+        if opening == "\\{":
+            raise Unreadable("a set")
+        return ("fn", _WRAPPED[opening], node) if opening in _WRAPPED else node
+
+    def argument(self) -> Node:
+        r"""{...} or one digit or letter: \frac12, \sqrt2."""
+        kind, word = self.tokens[self.at]
+        if kind == "op" and word == "{":
+            return self.group()
+        if kind == "num" and len(word) > 1 and word.isdigit():
+            self.tokens[self.at : self.at + 1] = [("num", word[0]), ("num", word[1:])]
+        return self.atom()
+
+    def symbol(self, word: str) -> Node:
+        named = _NAMED.get(word.lstrip("\\")) if word.startswith("\\") else None
+        if word in ("e", "i") or named:
+            return named or ("const", word)
+        if self.accept("_"):
+            word += "_" + self.subscript()
+        primes = 0
+        while self.accept("'", "′"):
+            primes += 1
+        return ("sym", word + "'" * primes)
+
+    def subscript(self) -> str:
+        if not self.accept("{"):
+            kind, word = self.tokens[self.at]
+            if kind == "end":
+                raise Unreadable("an empty subscript")
+            self.at += 1
+            return word
+        start = self.at
+        while self.tokens[self.at][1] not in ("}", "{", "") or self.tokens[self.at][0] == "num":
+            self.at += 1
+        name = "".join(word for _, word in self.tokens[start : self.at])
+        self.expect("}")
+        return name
+
+    def function(self, name: str) -> Node:
+        if name == "sqrt":
+            return self.root()
+        base: Node | None = None
+        if name in ("log", "lg", "ln"):
+            base = {"ln": ("const", "e"), "lg": ("num", Fraction(10))}.get(name)
+            if self.accept("_"):
+                base = self.argument()
+            elif base is None:
+                base = ("const", "e") if self.log_base == "e" else ("num", Fraction(10))
+        power = self.exponent() if self.accept("^") else None
+        inside = self.function_argument()
+        if power == ("neg", ("num", Fraction(1))) and name in ("sin", "cos", "tan"):
+            return ("fn", "arc" + name, inside)
+        node: Node = ("fn", name, inside) if base is None else ("log", base, inside)
+        return node if power is None else ("pow", node, power)
+
+    def root(self) -> Node:
+        index: Node = ("num", Fraction(2))
+        if self.accept("["):
+            index = self.sum()
+            self.expect("]")
+        return ("root", index, self.argument())
+
+    def function_argument(self) -> Node:
+        """(...) alone, or the product that follows: sin 2x cos x is sin(2x) cos(x)."""
+        if self.word in ("(", "[", "{", "|", "\\lvert") and self.tokens[self.at][0] == "op":
+            return self.group()
+        node = self.signed_factor()
+        while self.tokens[self.at][0] != "fn" and self.starts_factor() and self.word not in ("(", "["):
+            node = self.neighbours(node)
+        if node == ("const", "pi") and self.tokens[self.at + 1 : self.at + 2] and self.tokens[self.at + 1][0] == "num":
+            return ("div", node, self.factor()) if self.accept("/") else node
+        return node

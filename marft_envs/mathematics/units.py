@@ -1,0 +1,101 @@
+"""Units of measurement: what they measure and how much of it, so that 5 cm is 0.05 m and not 5 m.
+
+A unit that is not in the table measures itself: apples are not pears.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+_TABLE = """
+length 1: m meter metre
+length 0.01: cm centimeter centimetre
+length 0.001: mm millimeter millimetre
+length 1000: km kilometer kilometre
+length 0.0254: in inch inche
+length 0.3048: ft foot feet
+length 0.9144: yd yard
+length 1609.344: mi mile
+mass 1: g gram gm
+mass 0.001: mg milligram
+mass 1000: kg kilogram kilo
+mass 453.59237: lb pound
+mass 28.349523125: oz ounce
+time 1: s sec second
+time 60: min minute
+time 3600: h hr hour
+time 86400: day
+time 604800: week
+volume 1: l liter litre
+volume 0.001: ml milliliter millilitre
+money 1: dollar usd
+money 0.01: cent
+"""
+_PREFIX = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
+_COMPOUND = {"mph": "mi/h", "kph": "km/h", "kmh": "km/h", "kmph": "km/h", "mps": "m/s"}
+_PIECE = re.compile(r"([^\W\d_]+)\.?\s?(?:\^\s?\{?(-?\d)\}?)?|(/|\bper\b)")
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """measures: (quantity, power) pairs, sorted. factor: in base units of the table."""
+
+    measures: tuple[tuple[str, int], ...]
+    factor: Fraction
+
+
+def _read_table() -> dict[str, tuple[str, Fraction]]:
+    units = {}
+    for line in _TABLE.strip().splitlines():
+        head, names = line.split(":")
+        quantity, *_, factor = head.split()
+        units.update({name: (quantity, Fraction(factor)) for name in names.split()})
+    return units
+
+
+_UNITS = _read_table()
+
+
+def _lookup(word: str) -> tuple[str, Fraction]:
+    lower = word.casefold()
+    for name in (word, lower, lower.removesuffix("s"), lower.removesuffix("es")):
+        if name in _UNITS:
+            return _UNITS[name]
+    return lower.removesuffix("s") if len(lower) > 2 else word, Fraction(1)
+
+
+def is_known(text: str) -> bool:
+    """Whether every word of a unit text is in the table."""
+    words = [m[1] for m in _PIECE.finditer(text) if m[1] and m[1] != "per"]
+    return bool(words) and all(
+        w.casefold() in _PREFIX or w.casefold() in _COMPOUND or _lookup(w)[0] in {q for q, _ in _UNITS.values()}
+        for w in words
+    )
+
+
+@lru_cache(maxsize=1024)
+def read_unit(text: str) -> Unit:
+    """``m s^{-1}``, ``m/s`` and ``meters per second`` alike."""
+    measures: dict[str, int] = {}
+    factor, sign, prefix = Fraction(1), 1, 1
+    for match in _PIECE.finditer(text):
+        word, power, slash = match.groups()
+        if slash or (word or "").casefold() == "per":
+            sign = -1
+        elif word.casefold() in _PREFIX:
+            prefix = _PREFIX[word.casefold()]
+        elif word.casefold() in _COMPOUND:
+            compound = read_unit(_COMPOUND[word.casefold()])
+            factor *= compound.factor
+            for quantity, exponent in compound.measures:
+                measures[quantity] = measures.get(quantity, 0) + exponent
+        else:
+            quantity, size = _lookup(word)
+            exponent = sign * int(power or 1) * prefix
+            measures[quantity] = measures.get(quantity, 0) + exponent
+            factor *= size**exponent
+            prefix = 1
+    return Unit(tuple(sorted((q, e) for q, e in measures.items() if e)), factor)
