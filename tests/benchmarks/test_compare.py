@@ -141,7 +141,7 @@ def _runs(pid):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--preset", "slow"], "preset 'slow': expected one of quick, smollm, or the path of a .toml file"),
+        (["--preset", "slow"], "preset 'slow': expected one of quick, report, smollm, or the path of a .toml file"),
         (["--arms", "ippo", "marfft"], "arm='marfft': expected one of ippo, mappo"),
         (["--model", "smolm2"], "model: got 'smolm2', expected tiny, tiny-report, smollm2-135m"),
         (["--seeds", "0"], "seeds=0"),

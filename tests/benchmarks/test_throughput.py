@@ -30,7 +30,7 @@ def test_the_turns_it_times_are_played(monkeypatch):
     make = throughput.FlexMG.step
     monkeypatch.setattr(throughput.FlexMG, "step", lambda self, action: (played.append(action), make(self, action)))
     for subject, texts in (
-        (throughput.turns_of("", lambda: throughput.stock(throughput.duo()), "x"), ["x"] * 6),
+        (throughput.turns_of("", lambda: throughput.stock(throughput.TEAMS["duo"]()), "x"), ["x"] * 6),
         (throughput.turns_of("", lambda: throughput.raw(throughput.connected(4, "full")), "x"), ["x"] * 12),
         (throughput.by_hand(5, 2), [throughput.SHORT] * 20),
         (throughput.by_runner(5, 2), [throughput.SHORT] * 20),
