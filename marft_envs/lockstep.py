@@ -124,6 +124,11 @@ def wave(ask: Callable[[str], Policy], games: Sequence[Game], budget: Budget, co
     for agent, group in waiting.items():
         requests = [request for _, request in group]
         replies = ask(agent)(requests)
+        if isinstance(replies, (str, bytes, dict)) or not isinstance(replies, Sequence):
+            raise TypeError(
+                f"policy returned {type(replies).__name__} for {agent}: expected a list with a str or Reply for each "
+                f"of its {len(requests)} requests"
+            )
         if len(replies) != len(requests):
             raise ValueError(f"policy returned {len(replies)} replies for {agent}: expected {len(requests)}")
         counts.turns += len(requests)

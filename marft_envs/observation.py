@@ -27,12 +27,15 @@ def opening(agent: str, role: Role, problem: PublicProblem) -> tuple[Message, ..
 
 def heard(agent: str, limit: int, turn: Turn) -> Message:
     """How ``agent`` reads one turn: its own as its assistant message, another's as a user message by that name, a
-    tool's result as a user message by "tool". A text of more than ``limit`` characters loses its oldest ones."""
+    tool's result as one by "tool", a task's feedback as one by "task". A text of more than ``limit`` characters loses
+    its oldest ones."""
     _, speaker, text, kind = turn
     if len(text) > limit:
         text = text[-limit:]
     if kind == "result":
         return {"role": "user", "name": "tool", "content": text}
+    if kind == "feedback":
+        return {"role": "user", "name": "task", "content": text}
     return {"role": "assistant" if speaker == agent else "user", "name": speaker, "content": text}
 
 

@@ -21,7 +21,7 @@ def head(game: FlexMG) -> str:
 def line(game: FlexMG, turn: Turn) -> str:
     """One turn."""
     mark = f" (round {turn.round})" if game.rounds > 1 else ""
-    who = "tool" if turn.kind == "result" else turn.agent
+    who = {"result": "tool", "feedback": f"task to {turn.agent}"}.get(turn.kind, turn.agent)
     return f"[{who}{mark}] {turn.text}"
 
 
@@ -39,4 +39,5 @@ def tail(game: FlexMG) -> list[str]:
 
 def episode(game: FlexMG) -> str:
     """All of it."""
-    return "\n".join([head(game), *(line(game, turn) for turn in game.transcript), *tail(game)])
+    turns = sorted([*game.transcript, *game.feedback], key=lambda turn: turn.round)  # stable: feedback ends its round
+    return "\n".join([head(game), *(line(game, turn) for turn in turns), *tail(game)])

@@ -68,6 +68,11 @@ class Task(ABC):
         Agreement between agents (``stopping.Agreement``) compares it. By default the whole text, trimmed."""
         return text.strip() or None
 
+    def feedback(self, answer: str, problem: Problem) -> str:
+        """What may be told of an answering agent's whole reply before another round begins; "" (the default) for
+        nothing. It must not depend on ``problem.gold``. Who may read the reply in the next round reads this too."""
+        return ""
+
     def team_score(self, verdicts: Mapping[str, Verdict]) -> float:
         """The team's score in [0, 1] from the verdicts on its answering agents: by default the mean of their scores."""
         return sum(verdict.score for verdict in verdicts.values()) / len(verdicts)

@@ -11,7 +11,8 @@ class Turn(NamedTuple):
     """One turn: in which round, by whom, and its whole text.
 
     kind: "say" for an action as the others may see it; "call" for a reply that called a tool, "result" for the tool's
-    answer: these two are seen by the agent itself only, within its turn.
+    answer: these two are seen by the agent itself only, within its turn. "feedback", on the agent's text after a round,
+    stands in the game's ``feedback``, not in its transcript.
     """
 
     round: int

@@ -42,15 +42,17 @@ def test_python_blocks_run_one_after_the_other(guide, monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda p: p.name)
 def test_commands_parse(guide):
+    from baselines import play, train
     from benchmarks import compare, evaluate, grading, report
 
     parsers = {"compare": compare.parse, "evaluate": evaluate.parse, "grading": grading.parse}
+    modules = {"marft_envs": __main__.parse, "baselines.train": train.parse, "baselines.play": play.parse}
     for line in "\n".join(blocks(guide, "sh")).splitlines():
         words = shlex.split(line, comments=True)
         if words[:1] == ["make"]:
             assert words[1] in TARGETS, line
-        elif words and words[0].endswith("python") and words[1:3] == ["-m", "marft_envs"]:
-            __main__.parse(words[3:])
+        elif words and words[0].endswith("python") and words[1:2] == ["-m"] and words[2] in modules:
+            modules[words[2]](words[3:])
         elif words and words[0].endswith("python") and words[1:2] != ["-m"]:
             script = Path(words[1])
             assert (ROOT / script).is_file(), line

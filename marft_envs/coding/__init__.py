@@ -1,1 +1,13 @@
-"""Programming tasks: so far their teams; the environment and its sandbox are not here yet."""
+"""Programming tasks: programs are run in ``marft_envs.sandbox``, and judged outside it.
+
+>>> from marft_envs.coding import grade
+>>> grade("print(int(input()) + 1)", [{"input": "41", "output": "42"}]).score
+1.0
+"""
+
+from __future__ import annotations
+
+from marft_envs.coding.checkers import Checker
+from marft_envs.coding.grading import TestOutcome, TestReport, TestResult, grade, run_tests
+
+__all__ = ["Checker", "TestOutcome", "TestReport", "TestResult", "grade", "run_tests"]

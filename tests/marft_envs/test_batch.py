@@ -433,3 +433,11 @@ def test_an_agent_that_calls_a_tool_is_asked_again():
     assert [s.request.agent for s in episode.steps] == ["a_0", "a_0", "b_0", "c_0"]
     assert len({s.request.turn for s in episode.steps}) == 4
     assert episode.score == 1.0
+
+
+@pytest.mark.parametrize("replies", ["ab", {"first_0": "a", "second_0": "b"}, None, (text for text in "ab")])
+def test_a_policy_that_returns_no_list_is_named(replies):
+    with pytest.raises(
+        TypeError, match=r"policy returned .* for first_0: expected a list with a str or Reply for each"
+    ):
+        BatchRunner(FlexMG(Sum(), TEAM), 2).play(lambda requests: replies, indices=[1, 2])

@@ -1,0 +1,92 @@
+"""Namespaces, entered once by the server: a network without interfaces, processes and a file tree of its own.
+
+As root without a user namespace, so that children can still become nobody; otherwise with one, in which nobody but the
+user himself exists. The new root is a tmpfs with the interpreter's folders bound into it and nothing else: what
+Landlock does not cover (stat) finds no host there, and an interpreter below a home of mode 0700 stays reachable.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+from collections.abc import Iterable
+from pathlib import Path
+
+_MOUNT, _UTS, _IPC, _USER, _PID, _NETWORK = 0x20000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000
+_BIND, _RECURSIVE, _PRIVATE, _NOSUID, _NODEV, _NOEXEC = 4096, 16384, 1 << 18, 2, 4, 8
+_DETACH = 2
+_PR_SET_PDEATHSIG = 1
+_DEVICES = ("null", "zero", "urandom", "random")
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def enter(paths: Iterable[Path], hidden: Iterable[Path], new_root: Path) -> None:
+    """Move the server into namespaces; it goes on as process 1 of its own. ``hidden`` folders look empty.
+
+    Raises OSError where the host does not let us. The process that called stays, waits, and ends with the server.
+    """
+    uid, gid = os.geteuid(), os.getegid()
+    flags = _MOUNT | _UTS | _IPC | _PID | _NETWORK
+    if _libc.unshare(flags) != 0:
+        _check("unshare", _libc.unshare(flags | _USER))
+        Path("/proc/self/setgroups").write_text("deny")
+        Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
+        Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
+    _mount("none", "/", "", _RECURSIVE | _PRIVATE)
+    _become_first_process()
+    _build_root(paths, hidden, new_root)
+
+
+def _become_first_process() -> None:
+    """Only a child is in the new process namespace; what is left here waits for it."""
+    child = os.fork()
+    if child == 0:
+        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        return
+    os.closerange(0, 1 << 16)  # the control socket closes when the server does, not when we do
+    os.waitpid(child, 0)
+    os._exit(0)
+
+
+def _build_root(paths: Iterable[Path], hidden: Iterable[Path], root: Path) -> None:
+    _mount("tmpfs", str(root), "tmpfs", _NOSUID | _NODEV, "mode=0755,size=4m")
+    for path in paths:
+        if path.exists():
+            _bind(path, root)
+    for path in hidden:
+        if path.is_dir():
+            _mount("tmpfs", f"{root}{path}", "tmpfs", _NOSUID | _NODEV, "mode=0755,size=4k")
+    for name in _DEVICES:
+        _bind(Path("/dev", name), root)
+    for name, link in (("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")):
+        (root / "dev" / name).symlink_to(link)
+    (root / "proc").mkdir()
+    _mount("proc", f"{root}/proc", "proc", _NOSUID | _NODEV | _NOEXEC)
+    (root / "old").mkdir()
+    _check("pivot_root", _libc.pivot_root(os.fsencode(root), os.fsencode(root / "old")))
+    os.chdir("/")
+    _check("umount", _libc.umount2(b"/old", _DETACH))
+    Path("/old").rmdir()
+
+
+def _bind(path: Path, root: Path) -> None:
+    target = Path(f"{root}{path}")
+    if path.is_dir():
+        target.mkdir(parents=True, exist_ok=True)
+    else:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.touch()
+    _mount(str(path.resolve()), str(target), "", _BIND | _RECURSIVE)
+
+
+def _mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
+    arguments = [os.fsencode(text) if text else None for text in (source, target, kind)]
+    result = _libc.mount(*arguments, ctypes.c_ulong(flags), os.fsencode(data) if data else None)
+    _check(f"mount {target}", result)
+
+
+def _check(what: str, result: int) -> None:
+    if result != 0:
+        raise OSError(ctypes.get_errno(), f"{what}: {os.strerror(ctypes.get_errno())}")

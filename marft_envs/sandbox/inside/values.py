@@ -1,0 +1,158 @@
+"""Python values as JSON text that only says data: what crosses the wall, in both directions. Never pickle.
+
+None, bool, str, list, int of up to 15 digits and float are JSON's own; everything else is an object with one key, its
+type. Only exact builtin types have a form: an instance of a subclass, whose ``__eq__`` may say anything, is ``Opaque``.
+"""
+
+from __future__ import annotations
+
+import builtins
+import json
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+MAX_DEPTH = 100
+_PLAIN_INT = 10**15
+_MAX_DIGITS = 20
+_MOST_STEPS = 100_000  # of an iterator
+
+_Walk = Callable[[Any, int], Any]
+
+
+@dataclass(frozen=True)
+class Opaque:
+    """A value that has no form: only its type's name crossed. Equal to nothing but the same object elsewhere."""
+
+    type_name: str
+    handle: int = -1
+
+
+class ValueFault(ValueError):
+    """A value, or a text that should be one, that cannot cross; the message says why."""
+
+
+def dumps(value: Any, keep: Callable[[Any], int] = lambda value: -1) -> str:
+    """The text of ``value``. keep: gives a number to an object without a form. ValueFault when nested too deeply."""
+
+    def walk(value: Any, depth: int) -> Any:
+        if depth > MAX_DEPTH:
+            raise ValueFault(f"nested deeper than {MAX_DEPTH}")
+        kind = type(value)
+        if value is None or kind is bool or kind is str or kind is float:
+            return value
+        if kind is int:
+            return value if -_PLAIN_INT < value < _PLAIN_INT else {"int": hex(value)}
+        if kind is list:
+            return [walk(item, depth + 1) for item in value]
+        if kind in _WRITERS:
+            return {kind.__name__: _WRITERS[kind](value, lambda item, _: walk(item, depth + 2))}
+        if kind is type and value in _BUILTIN_TYPES:
+            return {"type": str(value.__name__)}
+        if kind is Opaque:
+            return {"object": [value.type_name, value.handle]}
+        if hasattr(kind, "__next__") and hasattr(kind, "__iter__") and kind.__module__ in ("builtins", "itertools"):
+            return {"iterator": [walk(item, depth + 2) for item, _ in zip(value, range(_MOST_STEPS), strict=False)]}
+        if kind.__module__ == "numpy" and hasattr(value, "tolist"):
+            return walk(value.tolist(), depth + 1)
+        return {"object": [kind.__name__[:80], keep(value)]}
+
+    try:
+        return json.dumps(walk(value, 0), check_circular=False)
+    except RecursionError:
+        raise ValueFault("nested too deeply") from None
+
+
+def loads(text: str | bytes, find: Callable[[Opaque], Any] = lambda opaque: opaque) -> Any:
+    """The value of a text. find: what stands for an object without a form. ValueFault for any other text."""
+    try:
+        return _read(json.loads(text, parse_int=_parse_int), 0, find)
+    except ValueFault:
+        raise
+    except (ValueError, TypeError, KeyError, RecursionError, ArithmeticError, AttributeError) as error:
+        raise ValueFault(f"not a value: {type(error).__name__}: {error}"[:200]) from None
+
+
+def _parse_int(digits: str) -> int:
+    if len(digits) > _MAX_DIGITS:
+        raise ValueFault(f"an integer of {len(digits)} digits in decimal")  # reading it takes quadratic time
+    return int(digits)
+
+
+def _read(form: Any, depth: int, find: Callable[[Opaque], Any]) -> Any:
+    if depth > 2 * MAX_DEPTH:
+        raise ValueFault(f"nested deeper than {2 * MAX_DEPTH}")
+
+    def walk(item: Any, _: int = 0) -> Any:
+        return _read(item, depth + 1, find)
+
+    if isinstance(form, list):
+        return [walk(item) for item in form]
+    if not isinstance(form, dict):
+        return form
+    [(tag, body)] = form.items()
+    if tag == "object":
+        return find(Opaque(str(body[0]), int(body[1])))
+    if tag not in _READERS:
+        raise ValueFault(f"unknown type {tag!r:.80}")
+    return _READERS[tag](body, walk)
+
+
+def _items(values: Any, walk: _Walk) -> list[Any]:
+    return [walk(item, 0) for item in values]
+
+
+def _pairs(values: Any, walk: _Walk) -> list[Any]:
+    return [[walk(key, 0), walk(value, 0)] for key, value in values.items()]
+
+
+def _sorted_items(values: Any, walk: _Walk) -> list[Any]:
+    return sorted((walk(item, 0) for item in values), key=repr)
+
+
+def _dict(body: Any, walk: _Walk) -> dict[Any, Any]:
+    return {walk(key, 0): walk(value, 0) for key, value in body}
+
+
+_BUILTIN_TYPES = frozenset(item for item in vars(builtins).values() if isinstance(item, type))
+
+
+def _builtin_type(name: str) -> type:
+    found = getattr(builtins, name)
+    if not isinstance(found, type):
+        raise ValueFault(f"no type: {name!r:.80}")
+    return found
+
+
+_WRITERS: dict[type, Callable[[Any, _Walk], Any]] = {
+    tuple: _items, set: _sorted_items, frozenset: _sorted_items, deque: _items,
+    dict: _pairs, Counter: _pairs, OrderedDict: _pairs, defaultdict: _pairs,
+    bytes: lambda value, _: value.hex(),
+    bytearray: lambda value, _: value.hex(),
+    complex: lambda value, _: [value.real, value.imag],
+    range: lambda value, walk: [walk(part, 0) for part in (value.start, value.stop, value.step)],
+    Decimal: lambda value, _: str(value),
+    Fraction: lambda value, walk: [walk(value.numerator, 0), walk(value.denominator, 0)],
+}  # fmt: skip
+_READERS: dict[str, Callable[[Any, _Walk], Any]] = {
+    "int": lambda body, _: int(body, 16),
+    "tuple": lambda body, walk: tuple(_items(body, walk)),
+    "set": lambda body, walk: set(_items(body, walk)),
+    "frozenset": lambda body, walk: frozenset(_items(body, walk)),
+    "deque": lambda body, walk: deque(_items(body, walk)),
+    "dict": _dict,
+    "Counter": lambda body, walk: Counter(_dict(body, walk)),
+    "OrderedDict": lambda body, walk: OrderedDict(_dict(body, walk)),
+    "defaultdict": _dict,
+    "bytes": lambda body, _: bytes.fromhex(body),
+    "bytearray": lambda body, _: bytearray.fromhex(body),
+    "complex": lambda body, _: complex(float(body[0]), float(body[1])),
+    "range": lambda body, walk: range(*_items(body, walk)),
+    "Decimal": lambda body, _: Decimal(body),
+    "Fraction": lambda body, walk: Fraction(*_items(body, walk)),
+    "type": lambda body, _: _builtin_type(body),
+    "iterator": lambda body, walk: iter(_items(body, walk)),
+}

@@ -1,0 +1,83 @@
+"""Every verdict on the case file is right, on every level.
+
+The hostile programs run in the sandbox under test only, in a process of their own in a private mount namespace, which
+this test starts: ``python test_cases.py LEVEL FILE``.
+"""
+
+import functools
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+CASES = ROOT.parent / "shared" / "cases" / "code_cases.jsonl"
+PRIVATE = ["unshare", "-m", "--propagation", "private"]
+if os.geteuid() != 0:
+    PRIVATE = ["unshare", "-U", "--map-current-user", *PRIVATE[1:]]
+
+pytestmark = pytest.mark.skipif(not CASES.is_file(), reason="no ../shared/cases/code_cases.jsonl here")
+
+
+def read_cases(path=CASES):
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
+
+
+LEVELS = ("namespace", "landlock")
+
+
+@functools.cache
+def started(level):
+    """The process of one level, in a private mount namespace."""
+    if not shutil.which("unshare") or subprocess.run([*PRIVATE, "true"], capture_output=True).returncode:
+        pytest.skip("no private mount namespace can be made here")
+    return subprocess.Popen(
+        [*PRIVATE, sys.executable, __file__, level, str(CASES)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@functools.cache
+def verdicts(level):
+    """id -> (outcome, score, reason, isolation)."""
+    for other in LEVELS:
+        started(other)  # they run side by side
+    out, err = started(level).communicate(timeout=300)
+    assert started(level).returncode == 0, err[-2000:]
+    return json.loads(out)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("case", read_cases(), ids=lambda case: case["id"])
+def test_the_verdict_is_right(case, level):
+    outcome, score, reason, isolation = verdicts(level)[case["id"]]
+    assert outcome != "not_graded", reason
+    assert (score == 1.0) == (case["expected"] == "pass"), (outcome, reason, case["reason"])
+    assert isolation == level
+
+
+def main(level, path):
+    from marft_envs.coding import run_tests
+    from marft_envs.sandbox import Limits, LocalSandbox
+
+    sandbox, found = LocalSandbox(level), {}
+    for case in read_cases(Path(path)):
+        limits = Limits(cpu_s=case.get("time_limit", 5))
+        report = run_tests(
+            case["program"], case["tests"], case["kind"], checker=case.get("checker"), limits=limits, sandbox=sandbox,
+            stop_early=True,
+        )  # fmt: skip
+        verdict = report.verdict()
+        found[case["id"]] = (verdict.outcome.value, verdict.score, verdict.reason, verdict.isolation)
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
