@@ -222,4 +222,4 @@ def test_a_task_file_in_the_package_is_built_in(tmp_path):
         "print('| agents |' in marft_envs.coins_v0.__doc__, marft_envs.coins_v0.__file__.endswith('coins_v0.py'))\n"
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path)
-    assert run.stdout.splitlines() == ["('coins_v0', 'math_v0') True", "coins_v0 coins_v0", "True True"], run.stderr
+    assert run.stdout.splitlines() == ["('code_v0', 'coins_v0', 'math_v0') True", "coins_v0 coins_v0", "True True"], run.stderr
