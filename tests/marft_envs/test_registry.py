@@ -78,7 +78,7 @@ def test_every_name_leads_to_the_environment():
         assert play(env, lambda problem: problem.gold) == 1.0
         assert env.unwrapped.problem.gold.startswith("b")
     assert type(module.raw_env()) is marft_envs.FlexMG
-    assert marft_envs.all_environments == ("echo_v3", "math_v0")
+    assert marft_envs.all_environments == ("code_v0", "echo_v3", "math_v0")
     assert (Echo.name, Echo.version) == ("echo", 3)
 
 
