@@ -1,46 +1,51 @@
 """The PPO family in numbered steps; the arms of ``ladder.py`` are settings of this one code path.
 
-A batch is updated in these steps (algorithms.md 2):
+A batch is updated in these steps (algorithms.md 2 and 3):
 
 1. read the batch with the frozen reference: log pi_0 of every action, the critic's features
 2. old log-probabilities of every agent by the training path, before anything moves
 3. values, explained variance, the gate on lam_in
 4. advantages with the arm's bootstrap, whitened per agent
-5. for each agent in the update order: ratio, clipped loss with the factor outside the clip, KL to pi_0, step
+5. for each adapter in the update order: ratio, clipped loss with the factor outside the clip, KL to pi_0, step
 6. after a sequential update with the factor on: new log-probabilities, M <- clamp(M * ratio)
 7. the critic's epochs on the replayed batches
 """
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from baselines.advantages import Discounts, chained_gae, whiten
-from baselines.critic import TeamCritic, read_reference
-from baselines.ladder import LearnerConfig
-from baselines.losses import clipped_policy_loss, kl_to_reference
-from baselines.policy import TeamPolicy, row_blocks
-from baselines.ratios import action_logprob, compound, effective_sample_size, step_monitor
-from baselines.trajectory import AgentTurns, Batch, own_turns
+from baselines.actor import Actor, AgentData
+from baselines.advantages import whiten
+from baselines.config import LearnerConfig
+from baselines.credit import group_credit, monte_carlo_returns, team_advantages
+from baselines.critic import TeamCritic, each_position
+from baselines.features import TurnFeatures, decision_mask, read_reference
+from baselines.guards import BadUpdates
+from baselines.losses import explained_variance_ceiling, kl_to_reference
+from baselines.policy import TeamPolicy
+from baselines.ratios import compound, effective_sample_size
+from baselines.trajectory import AgentTurns, Batch, select
+
+Metrics = dict[str, Any]
 
 
-class AgentData(NamedTuple):
-    """One agent's share of a batch: token log-probs [N, T] of the old policy and of pi_0, action log-prob [N], whitened
-    advantage [N] and its standard deviation before whitening."""
+class Credit(NamedTuple):
+    """What a batch is worth: advantages, returns and values [B, K, U], and which episodes count [B]."""
 
-    turns: AgentTurns
-    old_tokens: Tensor
-    old: Tensor
-    reference: Tensor
-    advantage: Tensor
-    spread: float
+    advantages: Tensor
+    returns: Tensor
+    values: Tensor
+    keep: Tensor
 
 
 @dataclass
@@ -60,169 +65,224 @@ class Learner:
     """Trains a ``TeamPolicy`` with one arm. temperature: the sampling temperature, used for every log-probability.
 
     rows: turns per forward pass (gradients are accumulated over them). seed: of the critic's weights, the minibatches
-    and the permuted order.
+    and the permuted order. failures: a folder for the batch that stopped a run (see ``guards``).
     """
 
     def __init__(
-        self, policy: TeamPolicy, config: LearnerConfig, *, temperature: float, seed: int, rows: int = 128
+        self,
+        policy: TeamPolicy,
+        config: LearnerConfig,
+        *,
+        temperature: float,
+        seed: int,
+        rows: int = 128,
+        failures: Path | None = None,
     ) -> None:
         self.policy, self.config = policy, config
         self.temperature, self.rows = temperature, rows
-        self.critic = TeamCritic(policy.hidden_size, policy.agents, config, seed)
-        self.optimizers = {
-            agent: torch.optim.Adam(policy.adapter_parameters(agent), lr=config.learning_rate)
-            for agent in policy.agents
-        }
         self.generator = torch.Generator().manual_seed(seed)
+        self.actor = Actor(policy, config, temperature=temperature, rows=rows, generator=self.generator)
+        has_critic = config.critic != "none"
+        self.critic = TeamCritic(policy.hidden_size, policy.agents, config, seed) if has_critic else None
+        self.guard = BadUpdates(config.max_bad_updates, failures)
+        self.batches = 0
         self.skipped_batches = 0
 
-    def update(self, batch: Batch) -> dict[str, Any]:
-        """All steps on one batch. Returns the metrics (plain numbers, JSON-able); see docs/metrics.md for each."""
-        if float(batch.score.std(correction=0)) < 1e-8:
+    def update(self, batch: Batch) -> Metrics:
+        """All steps on one batch. Returns the metrics (plain numbers, JSON-able); see docs/metrics.md for each.
+
+        The first ``critic_warmup`` batches train critics only. Raises ``guards.NonFiniteLoss``.
+        """
+        if self.config.update == "none":
+            return {"skipped": "an arm without updates", "agents": {}}
+        self.batches += 1
+        if self.critic and self.batches <= self.config.critic_warmup:
+            return self.pretrain([batch])
+        if _without_variance(batch, self.config):
             self.skipped_batches += 1
             return {"skipped_batches": self.skipped_batches, "skipped": "no reward variance", "agents": {}}
-        watch = Stopwatch()
+        watch, bad, trained = Stopwatch(), self._bad_steps(), self.actor.counts["trained_tokens"]
         with watch.measure("reference"):  # 1
-            target = monte_carlo_returns(batch, self.config)
-            features, reference = read_reference(self.policy, batch, target, self.temperature, self.rows)
+            features, reference = self._read(batch)
         with watch.measure("old_logprobs"):  # 2
-            old = {agent: self._token_logprobs(agent, turns) for agent, turns in batch.turns.items()}
-        with watch.measure("values"):  # 3
-            values = self.critic.values(features)
-            by_position = self.critic.observe_explained_variance(values, features, batch.position)
-            lam_in = self.critic.lam_in()
-        advantages, returns = self.advantages(batch, values, lam_in)  # 4
-        data = {agent: self._agent_data(batch, agent, old[agent], reference[agent], advantages) for agent in old}
+            old = {agent: self.actor.token_logprobs(agent, turns) for agent, turns in batch.turns.items()}
+        with watch.measure("values"):  # 3, 4
+            credit, judged = self._judge(batch, features, self._penalty(batch, old, reference))
+        data = {agent: self._agent_data(batch, agent, old[agent], reference[agent], credit) for agent in old}
         with watch.measure("actor"):  # 5, 6
-            metrics = self._update_agents(batch, data)
-        with watch.measure("critic"):  # 7
-            value_loss = self.critic.train(features, values, returns)
+            agents = self._update_agents(batch, {agent: d for agent, d in data.items() if len(d[0].turns)})
+        if self.critic:
+            with watch.measure("critic"):  # 7
+                loss = self.critic.train(features, credit.values, credit.returns, self.config.critic_epochs)
+            judged["value_loss"] = loss if math.isfinite(loss) else None
+        self.guard.observe(self._bad_steps() > bad, batch)
+        counts = {name: n for name, n in self.actor.counts.items() if name != "trained_tokens"}
         return {
             "skipped_batches": self.skipped_batches,
-            "agents": metrics,
-            "value_loss": value_loss,
-            "explained_variance": self.critic.running_ev,
-            "explained_variance_by_position": by_position,
-            "lam_in": lam_in,
-            "trained_tokens": sum(int(t.action_mask.sum()) for t in batch.turns.values()) * self.config.epochs,
+            "bad_updates": self.guard.total,
+            **counts,
+            "agents": agents,
+            **judged,
+            "trained_tokens": self.actor.counts["trained_tokens"] - trained,
             "seconds": watch.seconds,
         }
 
-    def advantages(self, batch: Batch, values: Tensor, lam_in: float) -> tuple[Tensor, Tensor]:
-        """Raw advantages and returns, [B, K] each, with the arm's bootstrap. The learner places the team's score
-        itself: once on a round's last turn (successor), or on every agent's own turn (own); algorithms.md 2.2."""
-        c = self.config
-        discounts = Discounts(c.gamma, c.lam, c.gamma_in, lam_in)
-        if c.bootstrap == "successor":
-            rewards = batch.round_score * batch.round_end
-            zeros = torch.zeros_like(values)
-            return chained_gae(rewards, values, batch.round_end, batch.terminated, batch.ended, zeros, discounts)
-        advantages, returns = torch.zeros_like(values), torch.zeros_like(values)
-        for m in range(len(batch.agents)):
-            mine = batch.mask & (batch.agent_index == m)
-            rows, columns, keep = own_turns(mine)
-            a, g = own_gae(batch, values, rows, columns, keep, discounts)
-            advantages[rows[keep], columns[keep]], returns[rows[keep], columns[keep]] = a[keep], g[keep]
-        return advantages, returns
+    def pretrain(self, batches: Sequence[Batch]) -> Metrics:
+        """Train the critic alone on these batches, ``critic_warmup_epochs`` each; policies stay. Whoever calls this
+        counts the rollouts in the budget, and gives them to every arm. Returns metrics as ``update`` does."""
+        if self.critic is None or not batches:
+            raise ValueError(f"pretrain: critic={self.config.critic!r}, {len(batches)} batches: expected some of each")
+        watch = Stopwatch()
+        judged: Metrics = {}
+        for batch in batches:
+            with watch.measure("critic"):
+                features, _ = self._read(batch)
+                credit, judged = self._judge(batch, features, torch.zeros(features.decisions.shape))
+                epochs = self.config.critic_warmup_epochs
+                loss = self.critic.train(features, credit.values, credit.returns, epochs)
+        judged["value_loss"] = loss if math.isfinite(loss) else None
+        return {"skipped": "critic warm-up", "agents": {}, **judged, "seconds": watch.seconds}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Optimisers, critic, generator and counters, as tensors and plain values; the policy's weights are kept by
+        whoever owns the policy. ``torch.load(..., weights_only=True)`` reads it back."""
+        return {
+            "actor": self.actor.state_dict(),
+            "critic": self.critic.state_dict() if self.critic else None,
+            "generator": self.generator.get_state(),
+            "batches": self.batches,
+            "skipped_batches": self.skipped_batches,
+            "bad_updates": [self.guard.in_a_row, self.guard.total],
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from what ``state_dict`` gave: bit for bit, once the policy's weights are restored, too."""
+        self.actor.load_state_dict(state["actor"])
+        if self.critic:
+            self.critic.load_state_dict(state["critic"])
+        self.generator.set_state(state["generator"])
+        self.batches, self.skipped_batches = state["batches"], state["skipped_batches"]
+        self.guard.in_a_row, self.guard.total = state["bad_updates"]
+
+    def _bad_steps(self) -> int:
+        return self.actor.counts["bad_steps"] + (self.critic.bad_steps if self.critic else 0)
+
+    # ---- the whole batch
+
+    def _read(self, batch: Batch) -> tuple[TurnFeatures, dict[str, Tensor]]:
+        target = monte_carlo_returns(batch, self.config)
+        return read_reference(self.policy, batch, self.config, target, self.temperature, self.rows)
+
+    def _penalty(self, batch: Batch, old: dict[str, Tensor], reference: dict[str, Tensor]) -> Tensor:
+        """What KL to pi_0 takes from the reward of each decision: [B, K, U]."""
+        penalty = torch.zeros(decision_mask(batch, self.config).shape)
+        for agent, turns in batch.turns.items():
+            mine = self.actor.kl_penalty(agent, old[agent], reference[agent], turns)
+            penalty[turns.episode, turns.slot, : mine.shape[1]] = mine
+        return penalty
+
+    def _judge(self, batch: Batch, features: TurnFeatures, penalty: Tensor) -> tuple[Credit, Metrics]:
+        if self.critic is None:
+            advantages, keep = group_credit(batch, features.decisions, penalty)
+            return Credit(advantages, advantages, advantages, keep), {"groups_kept": float(keep.float().mean())}
+        values = self.critic.values(features)
+        by_position = self.critic.observe_explained_variance(values, features, batch.position)
+        lam_in = self.critic.lam_in()
+        advantages, returns = self.advantages(batch, features.decisions, values, penalty, lam_in)
+        metrics = {
+            "explained_variance": self.critic.running_ev,
+            "explained_variance_by_position": _json(by_position),
+            "lam_in": lam_in,
+        }
+        if batch.label is not None:
+            label, target = batch.label, features.target
+            ceiling = each_position(batch.mask, batch.position, label, target, explained_variance_ceiling)
+            metrics["explained_variance_ceiling"] = _json(ceiling)
+        return Credit(advantages, returns, values, torch.ones_like(batch.score, dtype=torch.bool)), metrics
+
+    def advantages(
+        self, batch: Batch, decisions: Tensor, values: Tensor, penalty: Tensor, lam_in: float
+    ) -> tuple[Tensor, Tensor]:
+        """``credit.team_advantages`` with this learner's settings: raw advantages and returns, [B, K, U] each."""
+        final_values = torch.zeros_like(batch.round_score)
+        return team_advantages(batch, decisions, values, penalty, self.config, lam_in, final_values)
 
     # ---- one agent
 
     def _agent_data(
-        self, batch: Batch, agent: str, old_tokens: Tensor, reference: Tensor, advantages: Tensor
-    ) -> AgentData:
-        turns = batch.turns[agent]
-        raw = advantages[turns.episode, turns.slot]
-        return AgentData(
+        self, batch: Batch, agent: str, old_tokens: Tensor, reference: Tensor, credit: Credit
+    ) -> tuple[AgentData, float]:
+        """The agent's share of the batch, and the standard deviation of its advantages before whitening."""
+        kept = credit.keep[batch.turns[agent].episode]
+        turns, old_tokens, reference = select(batch.turns[agent], kept), old_tokens[kept], reference[kept]
+        decisions = turns.action_mask if self.config.credit == "token" else turns.action_mask[:, :1]
+        raw = credit.advantages[turns.episode, turns.slot][:, : decisions.shape[1]]
+        chosen = raw[decisions]
+        data = AgentData(
             turns=turns,
             old_tokens=old_tokens,
-            old=action_logprob(old_tokens, turns.action_mask, self.config.normalization, turns.words),
             reference=reference,
-            advantage=whiten(raw, torch.ones_like(raw, dtype=torch.bool)),
-            spread=float(raw.std(correction=0)) if len(raw) else 0.0,
+            decisions=decisions,
+            old=self.actor.decision_logprobs(old_tokens, turns),
+            advantage=raw if self.config.bootstrap == "group" else whiten(raw, decisions),
+            factor=torch.ones(len(turns)),
+            agent=torch.full((len(turns),), self.policy.agents.index(agent)),
         )
+        return data, float(chosen.std(correction=0)) if len(chosen) else 0.0
 
-    def _update_agents(self, batch: Batch, data: dict[str, AgentData]) -> dict[str, dict[str, float]]:
-        acting = {agent: d for agent, d in data.items() if len(d.turns)}
-        mean_spread = sum(d.spread for d in acting.values()) / len(acting)
+    def _update_agents(self, batch: Batch, acting: dict[str, tuple[AgentData, float]]) -> dict[str, dict[str, float]]:
+        metrics = {agent: self._describe(d, spread) for agent, (d, spread) in acting.items()}
+        floor = self.config.advantage_floor * sum(spread for _, spread in acting.values()) / len(acting)
         factor = torch.ones_like(batch.score).unsqueeze(-1).repeat(1, int(batch.round_index.max()) + 1)  # [B, rounds]
-        metrics = {}
-        for agent in self._order(list(acting)):
-            d = acting[agent]
-            place = d.turns.episode, batch.round_index[d.turns.episode, d.turns.slot]
-            m = factor[place]
-            gap = float(((d.old_tokens - d.turns.behaviour).abs() * d.turns.action_mask).max())
-            skip = d.spread < self.config.advantage_floor * mean_spread
-            stats = {"skipped": 1.0} if skip else {"skipped": 0.0, **self._train_agent(agent, d, m)}
-            stats |= {"advantage_std": d.spread, "sampler_gap": gap, **_describe(d.turns)}
+        for adapter, sharers in self._blocks():
+            acted = [agent for agent in sharers if agent in acting]
+            trained = [agent for agent in acted if acting[agent][1] >= floor]
+            place = {agent: _rounds(batch, acting[agent][0].turns) for agent in acted}
+            stats: dict[str, float] = {}
+            if trained:
+                parts = [_with_factor(acting[agent][0], factor[place[agent]]) for agent in trained]
+                stats = self.actor.train(adapter, AgentData.join(parts))
             if self.config.factor == "on":
-                new = self._action_logprobs(agent, d.turns)
-                factor[place] = compound(m, new, d.old, self.config.factor_clamp)
-                stats |= self._factor_stats(factor[place])
-            metrics[agent] = stats
+                for agent in acted:
+                    self._compound(agent, acting[agent][0], factor, place[agent])
+            for agent in acted:
+                metrics[agent] |= {"skipped": 0.0, **stats} if agent in trained else {"skipped": 1.0}
+                if self.config.factor == "on":
+                    metrics[agent] |= self._factor_stats(factor[place[agent]])
+        for agent in metrics:
+            self.actor.adapt_beta(agent, metrics[agent]["kl_reference"])
         return metrics
 
-    def _order(self, agents: list[str]) -> list[str]:
+    def _blocks(self) -> list[tuple[str, tuple[str, ...]]]:
+        """The adapters to train on this batch, in the update order, each with the agents that share it."""
+        blocks = list(self.policy.blocks.items())
+        if self.config.round_robin and blocks:
+            turn = (self.batches - 1) // self.config.round_robin
+            return [blocks[turn % len(blocks)]]
         if self.config.update == "sequential" and self.config.order == "permuted":
-            return [agents[i] for i in torch.randperm(len(agents), generator=self.generator).tolist()]
-        return agents
+            return [blocks[i] for i in torch.randperm(len(blocks), generator=self.generator).tolist()]
+        return blocks
 
-    def _train_agent(self, agent: str, d: AgentData, factor: Tensor) -> dict[str, float]:
-        """Epochs of minibatches for one adapter; nothing else moves. -> means over its optimiser steps."""
-        optimizer, parameters = self.optimizers[agent], self.policy.adapter_parameters(agent)
-        steps: list[dict[str, float]] = []
-        with self.policy.use(agent):
-            for _ in range(self.config.epochs):
-                order = torch.randperm(len(d.turns), generator=self.generator)
-                for chosen in order.chunk(self.config.minibatches):
-                    optimizer.zero_grad(set_to_none=True)
-                    stats = self._accumulate(d, factor, chosen)
-                    norm = torch.nn.utils.clip_grad_norm_(parameters, self.config.max_grad_norm)
-                    optimizer.step()
-                    steps.append({**stats, "grad_norm": float(norm)})
-            optimizer.zero_grad(set_to_none=True)
-        return {name: sum(s[name] for s in steps) / len(steps) for name in steps[0]}
+    def _compound(self, agent: str, data: AgentData, factor: Tensor, place: tuple[Tensor, Tensor]) -> None:
+        """M <- clamp(M * ratio) in the rounds where the agent acted; ``factor`` [B, rounds] is changed in place."""
+        new = self.actor.factor_logprobs(self.actor.token_logprobs(agent, data.turns), data.turns)
+        old = self.actor.factor_logprobs(data.old_tokens, data.turns)
+        factor[place] = compound(factor[place], new, old, self.config.factor_clamp)
 
-    def _accumulate(self, d: AgentData, factor: Tensor, chosen: Tensor) -> dict[str, float]:
-        """Backward passes of one minibatch, in blocks of rows; each block weighs by its share of the turns."""
-        total: dict[str, float] = {}
-        subset = select(d.turns, chosen)
-        for block in row_blocks(len(chosen), self.rows):
-            rows = chosen[block]
-            share = len(rows) / len(chosen)
-            scores = self.policy.scores(subset, block, self.temperature)
-            mask = subset.action_mask[block]
-            new = action_logprob(scores.logprobs, mask, self.config.normalization, subset.words[block])
-            ratio = (new - d.old[rows]).exp()
-            surrogate = clipped_policy_loss(ratio, d.advantage[rows], self.config.clip, factor[rows])
-            entropy = (scores.entropy * mask).sum() / mask.sum()
-            kl = kl_to_reference(scores.logprobs, d.reference[rows], mask)
-            loss = surrogate.loss + self.config.kl_coefficient * kl - self.config.entropy_coefficient * entropy
-            (loss * share).backward()
-            stats = {
-                "policy_loss": surrogate.loss,
-                "clip_fraction": surrogate.clip_fraction,
-                "kl_reference": kl,
-                "kl_behaviour": step_monitor(ratio).mean(),
-                "entropy": entropy,
-            }
-            for name, value in stats.items():
-                total[name] = total.get(name, 0.0) + share * float(value.detach())
-        return total
-
-    # ---- log-probabilities by the training path
-
-    @torch.no_grad()
-    def _token_logprobs(self, agent: str, turns: AgentTurns) -> Tensor:
-        """[N, T] under the agent's adapter as it is now."""
-        with self.policy.use(agent):
-            blocks = row_blocks(len(turns), self.rows)
-            parts = [self.policy.scores(turns, block, self.temperature).logprobs for block in blocks]
-        return torch.cat(parts) if parts else turns.behaviour
-
-    def _action_logprobs(self, agent: str, turns: AgentTurns) -> Tensor:
-        """[N], normalised as the surrogate's."""
-        tokens = self._token_logprobs(agent, turns)
-        return action_logprob(tokens, turns.action_mask, self.config.normalization, turns.words)
+    def _describe(self, d: AgentData, spread: float) -> dict[str, float]:
+        """What is known of an agent before it is trained."""
+        length = d.turns.action_mask.sum(-1).float()
+        kl = kl_to_reference(d.old_tokens, d.reference, d.turns.action_mask)
+        agent = self.policy.agents[int(d.agent[0])]
+        return {
+            "advantage_std": spread,
+            "sampler_gap": float(((d.old_tokens - d.turns.behaviour).abs() * d.turns.action_mask).max()),
+            "kl_reference": float(kl.sum() / d.turns.action_mask.sum()),
+            "kl_coefficient": self.actor.beta[agent],
+            "mean_length": float(length.mean()),
+            "truncated": float(d.turns.truncated.float().mean()),
+            "empty": float((length <= 1).float().mean()),
+        }
 
     def _factor_stats(self, factor: Tensor) -> dict[str, float]:
         low, high = self.config.factor_clamp
@@ -235,40 +295,23 @@ class Learner:
         }
 
 
-def select(turns: AgentTurns, chosen: Tensor) -> AgentTurns:
-    """The chosen rows of an agent's turns."""
-    return AgentTurns(**{name: getattr(turns, name)[chosen] for name in AgentTurns.__slots__})
+def _without_variance(batch: Batch, config: LearnerConfig) -> bool:
+    """Whether there is nothing to learn: all scores are the same (in every group, if groups are compared)."""
+    if config.bootstrap == "group":
+        nothing = torch.zeros_like(batch.mask).unsqueeze(-1)
+        return not bool(group_credit(batch, nothing, nothing.float())[1].any())
+    return float(batch.score.std(correction=0)) < 1e-8
 
 
-def own_gae(
-    batch: Batch, values: Tensor, rows: Tensor, columns: Tensor, keep: Tensor, discounts: Discounts
-) -> tuple[Tensor, Tensor]:
-    """GAE on one agent's own time index: delta = r_t + gamma (1 - terminated) V_m(x_{t+1}) - V_m(x_t), where r_t is the
-    team's score of the round of its own turn. All [B, T_m]."""
-    last = keep & (torch.cat([keep[:, 1:], torch.zeros_like(keep[:, :1])], 1).logical_not())
-    terminated = batch.terminated.any(-1, keepdim=True) & last
-    score = batch.round_score[rows, columns] * keep
-    return chained_gae(
-        score, values[rows, columns] * keep, torch.ones_like(keep), terminated, last, torch.zeros_like(score), discounts
-    )
+def _json(table: dict[str, float]) -> dict[str, float | None]:
+    """None for what is not a number: where all returns were equal, nothing can be explained."""
+    return {name: value if math.isfinite(value) else None for name, value in table.items()}
 
 
-def monte_carlo_returns(batch: Batch, config: LearnerConfig) -> Tensor:
-    """The discounted team score that follows each turn, [B, K]: what the critic is trained on. In [0, 1] as long as
-    only one round is scored."""
-    returns = torch.zeros_like(batch.round_score)
-    following = torch.zeros_like(batch.score)
-    for k in reversed(range(batch.mask.shape[1])):
-        step = torch.where(batch.round_end[:, k], config.gamma * following, config.gamma_in * following)
-        following = torch.where(batch.mask[:, k], batch.round_score[:, k] * batch.round_end[:, k] + step, following)
-        returns[:, k] = following
-    return returns
+def _rounds(batch: Batch, turns: AgentTurns) -> tuple[Tensor, Tensor]:
+    """Where an agent's turns stand in a [B, rounds] table."""
+    return turns.episode, batch.round_index[turns.episode, turns.slot]
 
 
-def _describe(turns: AgentTurns) -> dict[str, float]:
-    length = turns.action_mask.sum(-1).float()
-    return {
-        "mean_length": float(length.mean()),
-        "truncated": float(turns.truncated.float().mean()),
-        "empty": float((length <= 1).float().mean()),
-    }
+def _with_factor(data: AgentData, factor: Tensor) -> AgentData:
+    return AgentData(**{name: getattr(data, name) for name in AgentData.__slots__} | {"factor": factor})

@@ -154,9 +154,7 @@ def train(model: Any, tokenizer: Any, warm: WarmStart) -> None:
     """Supervised steps in place, with progress on stderr."""
     rng = np.random.default_rng([warm.seed, warm.agents])
     task = task_of(warm.family, warm.agents, "train", warm.seed)
-    turns = (
-        turn for index in itertools.count() for turn in dialogue(warm.family, task.problem(index), warm.q, rng)
-    )
+    turns = (turn for index in itertools.count() for turn in dialogue(warm.family, task.problem(index), warm.q, rng))
     optimiser = torch.optim.AdamW(model.parameters(), lr=warm.learning_rate, weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: _rate(step, warm.steps))
     started = time.perf_counter()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from peft import LoraConfig, get_peft_model
+from peft.tuners.tuners_utils import BaseTunerLayer
 from torch import Tensor, nn
 
 from baselines.trajectory import AgentTurns
@@ -42,45 +43,78 @@ class TeamPolicy(nn.Module):
 
     base: a causal language model; its weights are frozen. agents: one adapter each, B = 0 at first, so every policy
     starts as pi_0 exactly. Adapter weights are fp32 whatever the base's type. seed: for the adapters' A matrices.
+    sharing: agent to the name of an adapter; agents that name the same one share it, the others have one of their own
+    under their own name. frozen: agents that play and are not trained.
     """
 
-    def __init__(self, base: nn.Module, agents: Sequence[str], lora: LoraSettings, seed: int) -> None:
+    def __init__(
+        self,
+        base: nn.Module,
+        agents: Sequence[str],
+        lora: LoraSettings,
+        seed: int,
+        *,
+        sharing: Mapping[str, str] | None = None,
+        frozen: Collection[str] = (),
+    ) -> None:
         super().__init__()
-        if not agents:
-            raise ValueError("agents=[]: expected at least one agent")
+        self.agents = tuple(agents)
+        self.adapter_of = adapters(self.agents, sharing or {})
+        self.blocks = update_blocks(self.adapter_of, frozen)
         config = LoraConfig(r=lora.rank, lora_alpha=lora.alpha, target_modules="all-linear", task_type="CAUSAL_LM")
         with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)  # peft 0.21 still reads it
             torch.manual_seed(seed)  # noqa: TID251 - peft initialises from the global generator, forked here
-            self.model = get_peft_model(base, config, adapter_name=agents[0])
-            for agent in agents[1:]:
-                self.model.add_adapter(agent, config)
-        self.agents = tuple(agents)
+            first, *others = dict.fromkeys(self.adapter_of.values())
+            self.model = get_peft_model(base, config, adapter_name=first)
+            for adapter in others:
+                self.model.add_adapter(adapter, config)
         self.model.eval()
+        weight = next(self.head.parameters())
+        self._device, self._dtype = weight.device.type, weight.dtype
+        if self._dtype != torch.float32:
+            self._speed_up()
         marker = [(name.split("."), p) for name, p in self.model.named_parameters()]
-        self._adapter = {agent: [p for parts, p in marker if agent in parts] for agent in agents}
-        self._unfreeze_all()
+        self._adapter = {adapter: [p for parts, p in marker if adapter in parts] for adapter in (first, *others)}
+        self._restore_gradients()
 
-    def _unfreeze_all(self) -> None:
-        """peft's ``set_adapter`` and ``disable_adapter`` freeze the other adapters: undo that, always."""
-        for parameters in self._adapter.values():
+    def _speed_up(self) -> None:
+        """For a base of 16 bits: ``use`` casts the adapters' weights, so peft need not cast inputs to fp32; and on
+        a CPU plain attention, whose backward pass is twice as fast there as the fused one's on short texts."""
+        for module in self.model.modules():
+            if isinstance(module, BaseTunerLayer):
+                module.cast_input_dtype_enabled = False
+        if self._device == "cpu":
+            self.model.get_base_model().set_attn_implementation("eager")
+
+    def _restore_gradients(self) -> None:
+        """peft's ``set_adapter`` and ``disable_adapter`` freeze the other adapters and thaw the active one: undo that,
+        always. The adapters of ``blocks`` are trainable, frozen agents' are not."""
+        for adapter, parameters in self._adapter.items():
             for p in parameters:
-                p.requires_grad_(True)
+                p.requires_grad_(adapter in self.blocks)
 
     def adapter_parameters(self, agent: str) -> list[nn.Parameter]:
-        """The parameters of one agent's adapter and of nothing else."""
-        return self._adapter[agent]
+        """The parameters of one agent's adapter (shared or its own) and of nothing else."""
+        return self._adapter[self.adapter_of[agent]]
 
     @contextlib.contextmanager
     def use(self, agent: str | None) -> Iterator[None]:
-        """Within the block forward passes are those of ``agent``; of the reference pi_0 when it is None."""
-        if agent is None:
-            with self.model.disable_adapter():
+        """Within the block forward passes are those of ``agent``; of the reference pi_0 when it is None.
+
+        On a base of 16 bits the adapters' fp32 weights are cast to its type in each forward pass (their gradients and
+        updates stay fp32). No cast is cached: an optimiser step inside the block would make it stale.
+        """
+        autocast = torch.autocast(self._device, self._dtype, enabled=self._dtype != torch.float32, cache_enabled=False)
+        with autocast:
+            if agent is None:
+                with self.model.disable_adapter():
+                    yield
+            else:
+                self.model.set_adapter(self.adapter_of[agent])
+                self._restore_gradients()
                 yield
-        else:
-            self.model.set_adapter(agent)
-            yield
-        self._unfreeze_all()
+        self._restore_gradients()
 
     @property
     def backbone(self) -> nn.Module:
@@ -120,6 +154,38 @@ class TeamPolicy(nn.Module):
     def scores(self, turns: AgentTurns, rows: slice, temperature: float) -> TokenScores:
         """``token_scores`` of a fresh forward pass."""
         return self.token_scores(self.hidden(turns, rows), turns, rows, temperature)
+
+    @property
+    def context_length(self) -> int | None:
+        """How many tokens the base reads at most; None if its configuration does not say."""
+        return getattr(self.model.get_base_model().config.get_text_config(), "max_position_embeddings", None)
+
+
+def adapters(agents: Sequence[str], sharing: Mapping[str, str]) -> dict[str, str]:
+    """Agent to adapter. ValueError for no agents, and for a name in ``sharing`` that is no agent's."""
+    if not agents:
+        raise ValueError("agents=[]: expected at least one agent")
+    for agent in sharing:
+        if agent not in agents:
+            raise ValueError(f"sharing has the agent {agent!r}: expected one of {', '.join(agents)}")
+    return {agent: sharing.get(agent, agent) for agent in agents}
+
+
+def update_blocks(adapter_of: Mapping[str, str], frozen: Collection[str]) -> dict[str, tuple[str, ...]]:
+    """The trained adapters, each with the agents that are updated together because they share it.
+
+    ValueError for a frozen name that is no agent's, and for an adapter that only some of its agents freeze.
+    """
+    for agent in frozen:
+        if agent not in adapter_of:
+            raise ValueError(f"frozen has the agent {agent!r}: expected one of {', '.join(adapter_of)}")
+    blocks: dict[str, tuple[str, ...]] = {}
+    for agent, adapter in adapter_of.items():
+        blocks[adapter] = (*blocks.get(adapter, ()), agent)
+    for adapter, sharers in blocks.items():
+        if 0 < sum(agent in frozen for agent in sharers) < len(sharers):
+            raise ValueError(f"frozen={sorted(frozen)}: expected all or none of {', '.join(sharers)} ({adapter!r})")
+    return {adapter: sharers for adapter, sharers in blocks.items() if sharers[0] not in frozen}
 
 
 def predicting_positions(turns: AgentTurns, rows: slice) -> Tensor:

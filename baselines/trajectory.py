@@ -6,11 +6,12 @@ batch. L: tokens of prompt + action. T: tokens of an action. Masks are bool; Tru
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from marft_envs.batch import Episode
 
@@ -56,7 +57,9 @@ class AgentTurns:
 class Batch:
     """Whole episodes. agents: the learners' order. turns: per agent. mask, agent_index, round_index, position: [B, K]
     (position = place in the round). round_end, terminated, ended: [B, K], see ``advantages.chained_gae``.
-    round_score: [B, K] the team's score of that turn's round, written on every turn of it. score: [B].
+    round_score: [B, K] the team's score of that turn's round, written on every turn of it. score: [B]. group: [B],
+    equal for episodes on one problem. label: [B, K] whole numbers, what is known of an episode before a turn; None if
+    nobody labelled it.
     """
 
     agents: tuple[str, ...]
@@ -70,12 +73,19 @@ class Batch:
     ended: Tensor
     round_score: Tensor
     score: Tensor
+    group: Tensor
+    label: Tensor | None = None
 
 
-def make_batch(episodes: Sequence[Episode], agents: Sequence[str], pad_id: int) -> Batch:
+Labels = Callable[[Episode], Sequence[int]]
+
+
+def make_batch(episodes: Sequence[Episode], agents: Sequence[str], pad_id: int, label: Labels | None = None) -> Batch:
     """Pad graded episodes, whose steps kept a ``Generation``, into tensors. Un-padding gives the episodes back.
 
-    Raises ValueError for no episodes and for an episode that was not graded: drop and count those before.
+    label: what is known of an episode before each of its turns (say, whether the chain is right so far), one whole
+    number a turn; for the ceiling of the critic's explained variance, which nothing is trained on. Raises ValueError
+    for no episodes and for an episode that was not graded: drop and count those before.
     """
     if not episodes:
         raise ValueError("episodes=[]: expected at least one graded episode")
@@ -113,7 +123,19 @@ def make_batch(episodes: Sequence[Episode], agents: Sequence[str], pad_id: int) 
         ended=flags["ended"],
         round_score=round_score,
         score=torch.tensor([e.score for e in episodes]),
+        group=torch.tensor([e.group for e in episodes]),
+        label=None if label is None else _labels(episodes, label, shape),
     )
+
+
+def _labels(episodes: Sequence[Episode], label: Labels, shape: tuple[int, int]) -> Tensor:
+    table = torch.zeros(shape, dtype=torch.long)
+    for b, episode in enumerate(episodes):
+        found = label(episode)
+        if len(found) != len(episode.steps):
+            raise ValueError(f"label: got {len(found)} for an episode of {len(episode.steps)} turns: expected one each")
+        table[b, : len(found)] = torch.tensor(found)
+    return table
 
 
 def _agent_turns(episodes: Sequence[Episode], where: list[tuple[int, int]], pad_id: int) -> AgentTurns:
@@ -143,6 +165,25 @@ def _agent_turns(episodes: Sequence[Episode], where: list[tuple[int, int]], pad_
         words=torch.tensor([max(1, len(g.text.split())) for g in generations], dtype=torch.long),
         truncated=torch.tensor([g.truncated for g in generations], dtype=torch.bool),
     )
+
+
+def select(turns: AgentTurns, chosen: Tensor | slice) -> AgentTurns:
+    """The chosen rows of an agent's turns. chosen: [n] row numbers, [N] bool, or consecutive rows."""
+    return AgentTurns(**{name: getattr(turns, name)[chosen] for name in AgentTurns.__slots__})
+
+
+def concatenate(parts: Sequence[AgentTurns]) -> AgentTurns:
+    """The turns of several agents as one, padded to the longest."""
+    columns = {name: [getattr(part, name) for part in parts] for name in AgentTurns.__slots__}
+    return AgentTurns(**{name: stack_padded(values) for name, values in columns.items()})
+
+
+def stack_padded(parts: Sequence[Tensor]) -> Tensor:
+    """[N_1 + N_2 + ..., ...] from [N_i] or [N_i, T_i] tensors; short rows are filled with zeros on the right."""
+    if parts[0].dim() == 1:
+        return torch.cat(list(parts))
+    longest = max(part.shape[1] for part in parts)
+    return torch.cat([functional.pad(part, (0, longest - part.shape[1])) for part in parts])
 
 
 def own_turns(mine: Tensor) -> tuple[Tensor, Tensor, Tensor]:

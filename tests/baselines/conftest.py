@@ -39,6 +39,13 @@ class Setup:
         sampler = TeamSampler(self.engine, self.loaded, stream)
         return self.runner.play(sampler, indices=range(len(self.runner.envs)))
 
+    def play_groups(self, size):
+        """A batch of as many episodes, ``size`` on each problem."""
+        sampler = TeamSampler(self.engine, self.loaded, (0, 8))
+        problems = range(len(self.runner.envs) // size)
+        episodes = self.runner.play(sampler, indices=problems, groups=size)
+        return make_batch(episodes, self.policy.agents, self.loaded.tokenizer.pad_token_id)
+
     def weights(self):
         """Every adapter's parameters, copied."""
         return {a: [p.detach().clone() for p in self.policy.adapter_parameters(a)] for a in self.policy.agents}

@@ -1,9 +1,9 @@
-"""Chained GAE against golden numbers G1, G1t-G4 of algorithms.md (computed independently), and its properties."""
+"""GAE over turns and tokens against golden numbers G1-G5, G7 of algorithms.md (computed independently); properties."""
 
 import pytest
 import torch
 
-from baselines.advantages import Discounts, chained_gae, whiten
+from baselines.advantages import Discounts, chained_gae, group_advantages, maporl_returns, token_gae, whiten
 
 
 def gae(rewards, values, terminated, ended, final, discounts):
@@ -128,3 +128,68 @@ def test_whitening_uses_the_mask_and_keeps_exact_zeros():
     # mean of (0, 1, 2) is 1, population std sqrt(2/3); the 9 is masked
     white = whiten(torch.tensor([0.0, 1.0, 2.0, 9.0]), torch.tensor([True, True, True, False]))
     torch.testing.assert_close(white, torch.tensor([-1.2247449, 0.0, 1.2247449, 0.0]))
+
+
+G5 = {  # lengths 3 and 2, V = .1 .. .5, R = 1
+    (0.9, 0.8, 0.9, 0.8, 0.9, 0.8): [0.314536, 0.325744, 0.3552, 0.41, 0.5],
+    (0.9, 0.8, 0.9, 0.8, 1.0, 0.8): [0.4488, 0.436, 0.42, 0.5, 0.5],
+    (1.0, 1.0, 1.0, 1.0, 1.0, 1.0): [0.9, 0.8, 0.7, 0.6, 0.5],
+    (0.9, 0.8, 0.9, 0.8, 1.0, 1.0): [0.692, 0.592, 0.492, 0.6, 0.5],
+}
+
+
+def one_round_of_tokens(lengths, values, reward, discounts):
+    """Advantages of an episode of one round whose turns have these many tokens. values: one a token."""
+    values = torch.tensor([values], dtype=torch.float64)
+    turn_end = torch.zeros(1, sum(lengths), dtype=torch.bool)
+    turn_end[0, torch.tensor(lengths).cumsum(0) - 1] = True
+    last = torch.zeros_like(turn_end)
+    last[0, -1] = True
+    zeros = torch.zeros_like(values)
+    return token_gae(reward * last.double(), values, turn_end, last, last, last, zeros, Discounts(*discounts))[0][0]
+
+
+@pytest.mark.parametrize("discounts", G5)
+def test_g5_token_level(discounts):
+    a = one_round_of_tokens([3, 2], [0.1, 0.2, 0.3, 0.4, 0.5], 1.0, discounts)
+    torch.testing.assert_close(a, torch.tensor(G5[discounts], dtype=torch.float64), rtol=0, atol=1e-6)
+
+
+def test_with_undiscounted_tokens_the_first_of_each_turn_has_the_action_level_advantage():
+    """V_{t,m,1} = V_{t,m}; what the critic says inside an action must not matter (gamma_tok = lam_tok = 1)."""
+    first, inside = [0.2, 0.5, 0.7], [0.9, 0.1, 0.3]
+    tokens = [v for pair in zip(first, inside, strict=True) for v in pair]
+    a = one_round_of_tokens([2, 2, 2], tokens, 1.0, (0.9, 0.8, 0.95, 0.6, 1.0, 1.0))
+    action = one_round_of_tokens([1, 1, 1], first, 1.0, (0.9, 0.8, 0.95, 0.6, 1.0, 1.0))
+    torch.testing.assert_close(a[::2], action, rtol=0, atol=1e-12)
+    damped = one_round_of_tokens([2, 2, 2], tokens, 1.0, (0.9, 0.8, 0.95, 0.6, 1.0, 0.5))
+    assert (damped[::2] - action).abs().max() > 0.01
+
+
+def test_a_round_ends_with_a_turn():
+    rows = random_rows()
+    with pytest.raises(ValueError, match="expected round_end to imply turn_end"):
+        token_gae(*rows[:2], torch.zeros_like(rows[2]), *rows[2:], D)
+
+
+def test_g7_maporl_returns():
+    scores = torch.tensor([[0.2, 0.8], [0.6, 1.0]], dtype=torch.float64)
+    found = maporl_returns(scores, 0.3)
+    torch.testing.assert_close(found[1], scores[1])
+    torch.testing.assert_close(found[0], torch.tensor([0.338462, 0.8]).double(), rtol=0, atol=1e-6)
+
+
+def test_maporl_returns_of_three_rounds():
+    """By the formula: (0 + .5 (.5) + .25 (1)) / 1.75 for agent 0 of round 0."""
+    scores = torch.tensor([[0.0, 1.0], [0.0, 1.0], [1.0, 1.0]])
+    assert float(maporl_returns(scores, 0.5)[0, 0]) == pytest.approx((0.25 + 0.25) / 1.75)
+
+
+def test_group_advantages_are_relative_to_their_own_group():
+    """Groups of unequal size, interleaved. Group 7: scores 0, 1: -+.5 / (.5 + eps). Group 3: 1, 1, .25: mean .75, std
+    .35355. Group 1 has one member."""
+    score, group = torch.tensor([0.0, 1.0, 1.0, 1.0, 0.25, 0.3]), torch.tensor([7, 3, 7, 3, 3, 1])
+    a, keep = group_advantages(score, group, eps=0.0)
+    expected = torch.tensor([-1.0, 0.70711, 1.0, 0.70711, -1.41421, 0.0])
+    torch.testing.assert_close(a, expected, rtol=0, atol=1e-5)
+    assert keep.tolist() == [True] * 5 + [False]

@@ -1,13 +1,13 @@
-"""The additive critic: who reads what, the gate on lam_in, where the score is placed, and that it can learn."""
+"""The critics: who reads what, the gate on lam_in, and that they can learn."""
 
 from dataclasses import replace
 
 import pytest
 import torch
 
-from baselines.critic import ACTION_STATES, SCALARS, TeamCritic, TurnFeatures, visible_turns
+from baselines.critic import TeamCritic, visible_turns
+from baselines.features import ACTION_STATES, SCALARS, TurnFeatures
 from baselines.ladder import arm
-from baselines.learner import Learner
 
 H, B, K = 8, 512, 4
 AGENTS = ("a_0", "b_0")
@@ -25,6 +25,7 @@ def features(seed=0):
         mask=torch.ones(B, K, dtype=torch.bool),
         agent=torch.tensor([0, 1, 0, 1]).expand(B, K),
         target=good.float().unsqueeze(-1).expand(B, K),
+        decisions=torch.ones(B, K, 1, dtype=torch.bool),
     )
 
 
@@ -67,14 +68,14 @@ def test_the_first_value_is_the_success_rate():
 
 @pytest.mark.parametrize("value_loss", ["bce", "huber"])
 def test_it_learns_who_did_well_and_explained_variance_says_where(value_loss):
-    c = critic(value_loss=value_loss, critic_epochs=4, value_clip=10.0)
+    c = critic(value_loss=value_loss, value_clip=10.0)
     position = torch.tensor([0, 1, 0, 1]).expand(B, K)
     for seed in range(20):
         f = features(seed)
-        c.train(f, c.values(f), f.target)
+        c.train(f, c.values(f), f.target.unsqueeze(-1), 4)
     fresh = features(seed=99)
     values = c.values(fresh)
-    ev = [1 - float((fresh.target[:, k] - values[:, k]).var() / fresh.target[:, k].var()) for k in range(K)]
+    ev = [1 - float((fresh.target[:, k] - values[:, k, 0]).var() / fresh.target[:, k].var()) for k in range(K)]
     assert max(ev[0], ev[1]) < 0.2 < 0.5 < min(ev[2], ev[3])
     by_position = c.observe_explained_variance(values, fresh, position)
     assert set(by_position) == {"1", "2"}
@@ -84,9 +85,9 @@ def test_the_gate_opens_at_the_running_explained_variance():
     c, f = critic(lam_in=0.5, ev_gate=0.1), features()
     position = torch.tensor([0, 1, 2, 3]).expand(B, K)
     assert c.lam_in() == 1.0
-    c.observe_explained_variance(torch.full((B, K), 0.5), f, position)  # explains nothing
+    c.observe_explained_variance(torch.full((B, K, 1), 0.5), f, position)  # explains nothing
     assert c.running_ev == pytest.approx(0.0) and c.lam_in() == 1.0
-    c.observe_explained_variance(f.target, f, position)  # explains all: .8 * 0 + .2 * 1
+    c.observe_explained_variance(f.target.unsqueeze(-1), f, position)  # explains all: .8 * 0 + .2 * 1
     assert c.running_ev == pytest.approx(0.2) and c.lam_in() == 0.5
 
 
@@ -94,24 +95,5 @@ def test_replay_keeps_the_last_batches():
     c = critic(replay_batches=3)
     for seed in range(5):
         f = features(seed)
-        c.train(f, c.values(f), f.target)
+        c.train(f, c.values(f), f.target.unsqueeze(-1), 1)
     assert len(c.replay) == 3 and torch.equal(c.replay[-1][0].message, features(4).message)
-
-
-@pytest.mark.parametrize("name", ["ippo", "mappo", "mappo_chained", "marft"])
-def test_the_score_is_placed_once_for_a_chain_and_on_every_own_turn(duo, name):
-    """With V = .25 everywhere, lam = gamma = 1 and one round, every advantage is R - .25 for every arm."""
-    learner = Learner(duo.policy, arm(name).with_settings({"lam": 1.0}), temperature=1.0, seed=0)
-    values = torch.full(duo.batch.mask.shape, 0.25)
-    advantages, returns = learner.advantages(duo.batch, values, lam_in=1.0)
-    score = duo.batch.score.unsqueeze(-1).expand_as(values)
-    torch.testing.assert_close(advantages, score - 0.25)
-    torch.testing.assert_close(returns, score)
-
-
-def test_with_lam_in_zero_the_chain_is_credited_by_the_successors_value(duo):
-    learner = Learner(duo.policy, arm("marft"), temperature=1.0, seed=0)
-    values = torch.tensor([0.25, 0.75]).expand(duo.batch.mask.shape)
-    advantages, _ = learner.advantages(duo.batch, values, lam_in=0.0)
-    torch.testing.assert_close(advantages[:, 0], torch.full((32,), 0.5))
-    torch.testing.assert_close(advantages[:, 1], duo.batch.score - 0.75)

@@ -1,0 +1,92 @@
+"""From a batch and its values to advantages: who is paid, whose value follows, and over which sequence GAE runs.
+
+Axes: B episodes, K turns, U decisions of a turn (its tokens, or the one action).
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from baselines.advantages import Discounts, group_advantages, token_gae
+from baselines.config import LearnerConfig
+from baselines.trajectory import Batch, own_turns
+
+
+def team_advantages(
+    batch: Batch,
+    decisions: Tensor,
+    values: Tensor,
+    penalty: Tensor,
+    config: LearnerConfig,
+    lam_in: float,
+    final_values: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """Raw advantages and returns with the arm's bootstrap (algorithms.md 2.2 and 3). The learner places the team's
+    score itself: once on a round's last turn (successor), or on every agent's own turn (own).
+
+    decisions: bool. values, penalty (taken from the reward of each decision): floats; all [B, K, U]. lam_in: behind the
+    gate. final_values: [B, K] after an episode's end, where it was truncated: of the agent's own view (own) or of the
+    next agent's (successor), on the last turn of the sequence. -> two [B, K, U]
+    """
+    d = Discounts(config.gamma, config.lam, config.gamma_in, lam_in, config.gamma_tok, config.lam_tok)
+    turn_end = decisions & ~torch.cat([decisions[..., 1:], torch.zeros_like(decisions[..., :1])], -1)
+    advantages, returns = torch.zeros_like(values), torch.zeros_like(values)
+    for turns in _sequences(batch, config):
+        ends, score, terminated, ended = _pay(batch, turns, config)
+        rows, columns, keep = own_turns((decisions & turns.unsqueeze(-1)).flatten(1))
+        rewards = turn_end * score.unsqueeze(-1) - penalty
+        final = turn_end * final_values.unsqueeze(-1)
+        flags = [turn_end & x.unsqueeze(-1) for x in (ends, terminated, ended)]
+        r, v, turn, end, stop, cut, last = (
+            x.flatten(1)[rows, columns] for x in (rewards, values, turn_end, *flags, final)
+        )
+        for table, found in zip((advantages, returns), token_gae(r, v, turn, end, stop, cut, last, d), strict=True):
+            table.view(len(rows), -1)[rows[keep], columns[keep]] = found[keep]
+    return advantages, returns
+
+
+def _sequences(batch: Batch, config: LearnerConfig) -> list[Tensor]:
+    """Which turns follow each other, [B, K] bool: all of an episode, or each agent's own."""
+    if config.bootstrap == "successor":
+        return [batch.mask]
+    return [batch.mask & (batch.agent_index == m) for m in range(len(batch.agents))]
+
+
+def _pay(batch: Batch, turns: Tensor, config: LearnerConfig) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """For a sequence of turns: where a step of time ends, its score, and the two flags of the episode's end. [B, K].
+
+    On an agent's own time index each turn is a step. One that is silent in the last round is paid the score on its last
+    turn, discounted by the rounds between.
+    """
+    if config.bootstrap == "successor":
+        return batch.round_end, batch.round_score * batch.round_end, batch.terminated, batch.ended
+    last = turns & (turns.flip(-1).cumsum(-1).flip(-1) == 1)
+    final_round = batch.round_index.max(-1, keepdim=True).values
+    later = last & (batch.round_index < final_round)
+    owed = config.gamma ** (final_round - batch.round_index) * batch.score.unsqueeze(-1)
+    score = torch.where(later, batch.round_score + owed, batch.round_score * turns)
+    return turns, score, last & batch.terminated.any(-1, keepdim=True), last
+
+
+def group_credit(batch: Batch, decisions: Tensor, penalty: Tensor) -> tuple[Tensor, Tensor]:
+    """MAGRPO: every decision of an episode has the episode's advantage over its group. -> A [B, K, U], keep [B]
+
+    decisions, penalty: [B, K, U]. keep: False where all episodes on the problem came out the same.
+    """
+    total = batch.score - (penalty * decisions).sum((1, 2))
+    advantage, keep = group_advantages(total, batch.group)
+    _, keep_score = group_advantages(batch.score, batch.group)
+    return advantage[:, None, None] * decisions, keep & keep_score
+
+
+def monte_carlo_returns(batch: Batch, config: LearnerConfig) -> Tensor:
+    """The discounted team score that follows each turn, [B, K]: what the critic is trained on. In [0, 1] as long as
+    only one round is scored."""
+    returns = torch.zeros_like(batch.round_score)
+    following = torch.zeros_like(batch.score)
+    for k in reversed(range(batch.mask.shape[1])):
+        step = torch.where(batch.round_end[:, k], config.gamma * following, config.gamma_in * following)
+        following = torch.where(batch.mask[:, k], batch.round_score[:, k] * batch.round_end[:, k] + step, following)
+        returns[:, k] = following
+    return returns

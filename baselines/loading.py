@@ -1,0 +1,118 @@
+"""Using what was trained: a run's folder or one checkpoint as policies that play any environment.
+
+team = baselines.load_team("runs/relay")
+episodes = BatchRunner(env, size=64).play(team.policy, indices=range(64))      # in the batch runner
+env.step(team.act(env.agent_selection, env.observe(env.agent_selection)))      # by hand
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from baselines import checkpoint
+from baselines.checkpoint import Checkpoint, CheckpointError
+from baselines.engine.torch_engine import TorchEngine
+from baselines.models import load_model
+from baselines.policy import TeamPolicy
+from baselines.rollout import TeamSampler
+from baselines.run_config import RunConfig, from_table
+from baselines.run_folder import CHECKPOINTS
+from baselines.training import check_model, load_adapters
+from marft_envs.batch import Reply, Request
+
+
+@dataclass
+class LoadedTeam:
+    """Trained policies by agent. config: of the run. update: after which it was kept. roles: the trained agent behind
+    an environment's agent of another name. greedy, seed: how actions are chosen."""
+
+    config: RunConfig
+    update: int
+    sampler: TeamSampler
+    roles: Mapping[str, str]
+    seed: int
+    _drawn: np.random.Generator = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._drawn = np.random.default_rng([self.seed, 0])
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """The agents that were trained."""
+        return self.sampler.engine.policy.agents
+
+    def policy(self, requests: list[Request]) -> Sequence[Reply]:
+        """A policy of ``marft_envs.batch``: one reply for each request, whoever asks. The draws of a problem's turn are
+        a function of (seed, problem, turn)."""
+        replies: dict[int, Reply] = {}
+        for agent in dict.fromkeys(r.agent for r in requests):
+            mine = [i for i, r in enumerate(requests) if r.agent == agent]
+            trained = self._trained(agent)
+            for i, reply in zip(mine, self.sampler([replace(requests[i], agent=trained) for i in mine]), strict=True):
+                replies[i] = reply
+        return [replies[i] for i in range(len(requests))]
+
+    def act(self, agent: str, observation: Mapping[str, Any]) -> str:
+        """What ``agent`` says after ``observation``; draws follow each other from the seed."""
+        index = int(self._drawn.integers(2**31))
+        request = Request(0, index, self._trained(agent), 0, 0, dict(observation))
+        (reply,) = self.sampler([request])
+        return reply.text
+
+    def _trained(self, agent: str) -> str:
+        name = self.roles.get(agent, agent)
+        if name not in self.agents:
+            raise ValueError(
+                f"agent {agent!r} was not trained: expected one of {', '.join(self.agents)}, or roles={{{agent!r}: "
+                "one of them}} of load_team"
+            )
+        return name
+
+
+def load_team(
+    path: str | Path, *, update: int | None = None, greedy: bool = False, seed: int = 0,
+    roles: Mapping[str, str] | None = None, allow_wheel: bool = False,
+) -> LoadedTeam:  # fmt: skip
+    """The team of a run's folder (its newest sound checkpoint, or that of ``update``) or of one checkpoint's folder.
+
+    greedy: the likeliest token always; else sampled at the run's temperature, from ``seed``. roles: {"an environment's
+    agent": "the trained agent that plays it"} where names differ; several may share one. allow_wheel: see
+    ``load_model``. Raises CheckpointError and ValueError that name the folder.
+    """
+    found = _find(Path(path), update)
+    config = config_of(found)
+    loaded = load_model(config.model, allow_wheel=allow_wheel or config.allow_wheel)
+    check_model(found.manifest["model"], loaded)
+    adapter_of = found.manifest["adapters"]
+    policy = TeamPolicy(loaded.model, list(adapter_of), config.lora, config.seed, sharing=adapter_of)
+    load_adapters(policy, found)
+    sampler = TeamSampler(TorchEngine(policy, loaded.tokenizer, config.decoding), loaded, None if greedy else (seed,))
+    return LoadedTeam(config, found.update, sampler, dict(roles or {}), seed)
+
+
+def config_of(found: Checkpoint) -> RunConfig:
+    """The run that the checkpoint is of."""
+    return from_table(found.manifest["config"])
+
+
+def _find(path: Path, update: int | None) -> Checkpoint:
+    if (path / checkpoint.MANIFEST).is_file():
+        return checkpoint.read(path)
+    place = path / CHECKPOINTS
+    if not place.is_dir():
+        raise CheckpointError(
+            f"{path} holds no {CHECKPOINTS}/ and no {checkpoint.MANIFEST}: expected a run's folder or a checkpoint"
+        )
+    if update is not None:
+        return checkpoint.read(place / f"{update:06d}")
+    found = checkpoint.newest(place)
+    if found.checkpoint is None:
+        raise CheckpointError(
+            f"{path} has no checkpoint that can be used: " + ("; ".join(found.passed_over) or "none was written")
+        )
+    return found.checkpoint

