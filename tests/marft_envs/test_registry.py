@@ -172,7 +172,9 @@ def test_wrong_classes(task, message):
 
 def test_wrong_names_are_told_with_the_nearest():
     register("echo")(Echo)
-    with pytest.raises(UnknownEnvironment, match=r"'ecko_v0': expected one of code_v0, echo_v0, math_v0; did you mean 'echo"):
+    with pytest.raises(
+        UnknownEnvironment, match=r"'ecko_v0': expected one of code_v0, echo_v0, math_v0; did you mean 'echo"
+    ):
         marft_envs.make("ecko_v0")
     with pytest.raises(AttributeError, match=r"no attribute 'ecko_v0'.*did you mean 'echo_v0'"):
         _ = marft_envs.ecko_v0
@@ -222,4 +224,6 @@ def test_a_task_file_in_the_package_is_built_in(tmp_path):
         "print('| agents |' in marft_envs.coins_v0.__doc__, marft_envs.coins_v0.__file__.endswith('coins_v0.py'))\n"
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path)
-    assert run.stdout.splitlines() == ["('code_v0', 'coins_v0', 'math_v0') True", "coins_v0 coins_v0", "True True"], run.stderr
+    assert run.stdout.splitlines() == ["('code_v0', 'coins_v0', 'math_v0') True", "coins_v0 coins_v0", "True True"], (
+        run.stderr
+    )
