@@ -100,6 +100,7 @@ FEATURES = {
     "data": (LOAD, "2", LOAD_WITHOUT),
     "train": (TRAIN, "1", "import baselines"),
     "bench": (COMPARE, "Results: results/ (rows.jsonl, summary.json, report.md, curve_*.png)", None),
+    "tracking": ("import tensorboard; print(1)", "1", None),
     "dev": (TOOLS, "[]", None),
 }
 
