@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from marft_envs.suggest import did_you_mean, expected
+
 PRESETS = ("none", "chain", "star", "tree", "layers", "full")
 
 
@@ -105,7 +107,10 @@ class Dependency:
                 raise ValueError(f"dependency edge {edge!r}: expected a pair (seen agent, seeing agent)")
             for agent in edge:
                 if agent not in names:
-                    raise ValueError(f"dependency edge {tuple(edge)!r} names {agent!r}: expected one of {names}")
+                    raise ValueError(
+                        f"dependency edge {tuple(edge)!r} names {agent!r}: expected one of {names}"
+                        f"{did_you_mean(agent, names)}"
+                    )
             matrix[names.index(edge[0]), names.index(edge[1])] = True
         return cls(names, matrix)
 
@@ -118,7 +123,7 @@ class Dependency:
         """
         n = len(agents)
         if name not in PRESETS:
-            raise ValueError(f"dependency={name!r}: expected one of {', '.join(PRESETS)}")
+            raise ValueError(expected("dependency", name, PRESETS))
         i, j = np.indices((n, n))
         half = (n + 1) // 2
         shapes = {

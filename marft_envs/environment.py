@@ -5,12 +5,12 @@ Every versioned module comes here, so that all of them take the same arguments a
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from marft_envs.flex_mg import FlexMG
+from marft_envs.suggest import did_you_mean, expected
 from marft_envs.task import Task
 from marft_envs.team import Team
 
@@ -31,8 +31,8 @@ def choose_team(spec: str | Team, ready_made: Mapping[str, Callable[[], Team]]) 
         return spec
     if isinstance(spec, str) and spec.endswith((".yaml", ".yml")):
         return Team.from_yaml(spec)
-    if spec not in ready_made:
-        raise ValueError(f"team={spec!r}: expected one of {', '.join(ready_made)}, a .yaml file or a marft_envs.Team")
+    if not isinstance(spec, str) or spec not in ready_made:
+        raise ValueError(expected("team", spec, ready_made, ", a .yaml file or a marft_envs.Team"))
     return ready_made[spec]()
 
 
@@ -62,7 +62,7 @@ def make_game(
     _check_names(own, parameters, what or name)
     for key, allowed in choices_of(maker).items():
         if own.get(key, allowed[0]) not in allowed:
-            raise ValueError(f"{key}={own[key]!r}: expected one of {', '.join(map(repr, allowed))}")
+            raise ValueError(expected(key, own[key], allowed))
     if "agents" in inspect.signature(maker).parameters:
         own["agents"] = team.order
     return FlexMG(maker(**own), team, name=name, **game)
@@ -86,9 +86,7 @@ def choices_of(maker: Callable[..., Any]) -> dict[str, tuple[Any, ...]]:
 def _check_names(own: Mapping[str, Any], parameters: Mapping[str, inspect.Parameter], what: str) -> None:
     unknown = sorted(set(own) - set(parameters))
     if unknown:
-        near = difflib.get_close_matches(unknown[0], (*parameters, *TEAM, *GAME), n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ValueError(
             f"unknown arguments {unknown} for {what}: expected some of {list(parameters)}, "
-            f"or of the game's {[*TEAM, *GAME]}{hint}"
+            f"or of the game's {[*TEAM, *GAME]}{did_you_mean(unknown[0], (*parameters, *TEAM, *GAME))}"
         )

@@ -24,6 +24,7 @@ from marft_envs.indexing import UNLIMITED, check_index
 from marft_envs.observation import heard, opening
 from marft_envs.reward import Reward, TeamOutcome, as_reward
 from marft_envs.spaces import ChoiceText, UnicodeText, is_utf8, message_space
+from marft_envs.suggest import expected
 from marft_envs.task import Problem, Task
 from marft_envs.team import Role, Team
 from marft_envs.tools import ToolFault, answer_call, find_call
@@ -40,7 +41,7 @@ _NO_PARENTS: tuple[str, ...] = ()
 
 def _one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
     if value not in allowed:
-        raise ValueError(f"{name}={value!r}: expected one of {', '.join(map(repr, allowed))}")
+        raise ValueError(expected(name, value, allowed))
 
 
 def _count(name: str, value: Any) -> None:

@@ -10,7 +10,6 @@ a docstring that is the doc page. It is one of three:
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import inspect
 import keyword
@@ -29,6 +28,7 @@ from marft_envs.environment import GAME, TEAM, task_parameters
 from marft_envs.indexing import with_checked_index
 from marft_envs.pages import pettingzoo_id
 from marft_envs.ready_made import neutral, ready_made
+from marft_envs.suggest import did_you_mean, expected
 from marft_envs.task import Task
 from marft_envs.team import Team
 
@@ -62,7 +62,7 @@ def register(
             raise RegistrationError(f"{task.__name__} has no docstring: expected one, it is the doc page of {full}")
         told = instructions or " ".join(page.split("\n\n")[0].split())
         if not isinstance(team, Team) and team not in ready_made(neutral(told)):
-            raise RegistrationError(f"team={team!r}: expected one of {', '.join(ready_made(neutral(told)))}, or a Team")
+            raise RegistrationError(expected("team", team, ready_made(neutral(told)), ", or a Team"))
         _check_free(full, task)
         task.name, task.version = name, version
         task.problem = with_checked_index(task.problem)  # type: ignore[method-assign,assignment]
@@ -151,9 +151,7 @@ def environment_module(name: str) -> ModuleType:
             raise UnknownEnvironment(f"{where}:{name}: {fault}; expected an importable module before ':'") from fault
     if not is_known(name) and _find(name) is None:
         known = names()
-        near = difflib.get_close_matches(str(name), known, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise UnknownEnvironment(f"environment {name!r}: expected one of {', '.join(known)}{hint}")
+        raise UnknownEnvironment(f"environment {name!r}: expected one of {', '.join(known)}{did_you_mean(name, known)}")
     return importlib.import_module(f"marft_envs.{name}")
 
 

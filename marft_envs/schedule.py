@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from marft_envs.dependency import PRESETS, CycleError, Dependency, as_dependency
+from marft_envs.suggest import expected
 from marft_envs.task import PublicProblem
 from marft_envs.transcript import Turn
 
@@ -134,7 +135,7 @@ class Orchestrated(Schedule):
         self.agents = tuple(agents)
         if self.agents:
             if orchestrator not in self.agents:
-                raise ValueError(f"orchestrator={orchestrator!r}: expected one of {list(self.agents)}")
+                raise ValueError(expected("orchestrator", orchestrator, self.agents))
             if len(self.agents) < 2:
                 raise ValueError(f"orchestrator={orchestrator!r} is alone: expected at least one other agent")
             self.others = tuple(a for a in self.agents if a != orchestrator)

@@ -27,6 +27,7 @@ import gymnasium
 
 from marft_envs import registry
 from marft_envs.spaces import UnicodeText
+from marft_envs.suggest import expected
 
 Policy = Callable[[dict[str, Any]], str]
 Observation = Literal["messages", "text"]
@@ -50,7 +51,7 @@ class SingleAgent(gymnasium.Env[Any, str]):
         observation: Observation = "messages",
     ) -> None:
         if observation not in OBSERVATIONS:
-            raise ValueError(f"observation={observation!r}: expected one of {', '.join(map(repr, OBSERVATIONS))}")
+            raise ValueError(expected("observation", observation, OBSERVATIONS))
         self.env, self.game = env, env.unwrapped
         self.agent = _chosen(agent, list(env.possible_agents))
         self.policies = _policies(policies, [a for a in env.possible_agents if a != self.agent])
@@ -109,7 +110,7 @@ def _chosen(agent: str | None, agents: list[str]) -> str:
     if agent is None and len(agents) == 1:
         return agents[0]
     if agent not in agents:
-        raise ValueError(f"agent={agent!r}: expected one of {', '.join(map(repr, agents))}")
+        raise ValueError(expected("agent", agent, agents))
     return agent
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from marft_envs.dependency import Dependency
 from marft_envs.schedule import Schedule, as_schedule
 from marft_envs.stopping import Agreement, StopRule, Word, as_stop_rule
+from marft_envs.suggest import did_you_mean
 from marft_envs.tools import TOOLS, Tool, describe
 
 _AGENT_NAME = re.compile(r"[A-Za-z][A-Za-z_]*_\d+")
@@ -55,7 +56,8 @@ def _as_tool(spec: Any) -> Tool:
     if isinstance(spec, Tool):
         return spec
     if spec not in TOOLS:
-        raise ValueError(f"tool {spec!r}: expected one of {', '.join(TOOLS)} or a marft_envs.tools.Tool")
+        known = f"{', '.join(TOOLS)} or a marft_envs.tools.Tool{did_you_mean(spec, TOOLS)}"
+        raise ValueError(f"tool {spec!r}: expected one of {known}")
     return TOOLS[spec]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -13,6 +12,7 @@ from marft_envs.coding.teams import TEAMS
 from marft_envs.environment import choose_team, make_game
 from marft_envs.flex_mg import FlexMG
 from marft_envs.guard import Guard
+from marft_envs.suggest import expected
 from marft_envs.task import Task
 from marft_envs.team import Team
 
@@ -23,9 +23,7 @@ def maker_of(dataset: str | Task) -> Callable[..., Task]:
         return lambda: dataset
     known = (*GENERATORS, *datasets.NAMES)
     if dataset not in known:
-        near = difflib.get_close_matches(str(dataset), known, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"dataset={dataset!r}: expected one of {', '.join(known)}{hint}")
+        raise ValueError(expected("dataset", dataset, known))
     return GENERATORS.get(dataset) or partial(datasets.load, dataset)
 
 

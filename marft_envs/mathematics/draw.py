@@ -17,6 +17,7 @@ import numpy as np
 
 from marft_envs.mathematics import grade
 from marft_envs.mathematics.agreement import answer_of
+from marft_envs.suggest import expected
 from marft_envs.task import Problem, Task
 from marft_envs.verdict import Verdict
 
@@ -41,7 +42,7 @@ class DrawnTask(Task):
 
     def __init__(self, *, split: str = "train", seed: int = 0) -> None:
         if split not in SPLITS:
-            raise ValueError(f"split={split!r}: expected one of {', '.join(SPLITS)}")
+            raise ValueError(expected("split", split, SPLITS))
         self.split = split
         self.seed = whole_number("seed", seed, 0, None)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -16,6 +15,7 @@ from marft_envs.mathematics.generated import Arithmetic, OneStep, WordProblems
 from marft_envs.mathematics.relay import Relay
 from marft_envs.mathematics.report import Report
 from marft_envs.mathematics.teams import TEAMS
+from marft_envs.suggest import expected
 from marft_envs.task import Task
 from marft_envs.team import Team
 
@@ -31,9 +31,7 @@ def maker_of(dataset: str | Task) -> Callable[..., Task]:
         return lambda: dataset
     known = (*GENERATORS, *datasets.NAMES)
     if dataset not in known:
-        near = difflib.get_close_matches(str(dataset), known, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"dataset={dataset!r}: expected one of {', '.join(known)}{hint}")
+        raise ValueError(expected("dataset", dataset, known))
     return GENERATORS.get(dataset) or partial(datasets.load, dataset)
 
 

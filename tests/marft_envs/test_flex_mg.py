@@ -338,7 +338,7 @@ def test_render(capsys):
     [
         ({"dataset": "gsm9k"}, "dataset='gsm9k': expected one of .*did you mean 'gsm8k'"),
         ({"team": "sextet"}, "team='sextet': expected one of solo, duo"),
-        ({"memory": "some"}, "memory='some': expected one of 'none', 'own'"),
+        ({"memory": "some"}, "memory='some': expected one of none, own"),
         ({"order": "any"}, "order='any': expected one of"),
         ({"rounds": 0}, "rounds=0: expected an integer of at least 1"),
         ({"reward": "none"}, "reward='none': expected one of shared, last, answerer"),

@@ -173,7 +173,7 @@ def test_wrong_classes(task, message):
 def test_wrong_names_are_told_with_the_nearest():
     register("echo")(Echo)
     with pytest.raises(
-        UnknownEnvironment, match=r"'ecko_v0': expected one of code_v0, echo_v0, math_v0; did you mean 'echo"
+        UnknownEnvironment, match=r"'ecko_v0': expected one of code_v0, echo_v0, math_v0 .did you mean 'echo"
     ):
         marft_envs.make("ecko_v0")
     with pytest.raises(AttributeError, match=r"no attribute 'ecko_v0'.*did you mean 'echo_v0'"):

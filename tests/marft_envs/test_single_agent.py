@@ -143,9 +143,9 @@ def test_vector_environments(vector, observation):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"observation": "image"}, "observation='image': expected one of 'messages', 'text'"),
-        ({"team": "duo"}, "agent=None: expected one of 'reasoner_0', 'actor_0'"),
-        ({"team": "duo", "agent": "critic_0"}, "agent='critic_0': expected one of 'reasoner_0', 'actor_0'"),
+        ({"observation": "image"}, "observation='image': expected one of messages, text"),
+        ({"team": "duo"}, "agent=None: expected one of reasoner_0, actor_0"),
+        ({"team": "duo", "agent": "critic_0"}, "agent='critic_0': expected one of reasoner_0, actor_0"),
         ({"team": "trio", "agent": "actor_0"}, "no policy for planner_0, reasoner_0: expected policies="),
         ({"team": "solo", "policies": {"x_0": hint}}, r"policies for \['x_0'\]: expected only \[\]"),
         ({"levle": 3}, "unknown arguments"),
