@@ -24,7 +24,7 @@ from marft_envs.mathematics.expression import number_of, proportional, same_valu
 from marft_envs.mathematics.gate import too_costly, wants_worker
 from marft_envs.mathematics.notation import clean, text_key, unwrap_text
 from marft_envs.mathematics.policy import DEFAULT_POLICY, GradingPolicy
-from marft_envs.mathematics.quantity import numbers_equal
+from marft_envs.mathematics.quantity import numbers_equal, with_currencies
 from marft_envs.mathematics.reading import (
     MAX_LEVELS,
     NAME,
@@ -68,6 +68,7 @@ def equal(answer: str, gold: str, policy: GradingPolicy = DEFAULT_POLICY, ask: A
     """Whether ``answer`` says what ``gold`` says, under the policy. What nobody can tell is not equal."""
     if _INTEGER.fullmatch(answer) and _INTEGER.fullmatch(gold) and not policy.rounding:
         return int(answer) == int(gold)
+    answer, gold = with_currencies(answer, gold)
     if text_key(answer) == text_key(gold):
         return True
     answer, gold = clean(answer), clean(gold)
@@ -183,6 +184,8 @@ class _Comparison:
         return self._single(answer, gold)
 
     def _matrices(self, a: Shape, g: Shape) -> bool:
+        if a.brackets in ("||", "") and g.brackets in ("||", "") and a.brackets != g.brackets:
+            return False  # a determinant is no matrix
         if a.kind == g.kind and a.columns != g.columns:
             return False
         return len(a.parts) == len(g.parts) and all(map(self.same, a.parts, g.parts))

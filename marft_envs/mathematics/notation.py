@@ -32,6 +32,7 @@ _SYMBOLS = str.maketrans({
     "√": "\\sqrt ", "∪": "\\cup ", "≤": "\\le ", "≥": "\\ge ", "≠": "\\ne ", "∞": "\\infty ",
     "⁄": "/", "€": "", "£": "", "¥": "", "₹": "",
 })  # fmt: skip
+_ELLIPSIS = re.compile(r"(\.\d+) ?\.\.\.")
 _SHORT_FRAC = re.compile(r"\\frac\s?(?:\{([^{}]*+)\}|(\w))\s?(?:\{([^{}]*+)\}|(\w))")
 _SHORT_ROOT = re.compile(r"\\sqrt\s?(\w)")
 _SHORT_SCRIPT = re.compile(r"([\^_]|\\[pb]mod )\{(\w)\}")
@@ -51,6 +52,8 @@ def _clean(text: str) -> str:
     if "\\" in text or "$" in text or "{,}" in text:
         text = _commands(text)
     text = _SPACES.sub(" ", text).replace("{,}", ",")
+    if "..." in text:
+        text = _ELLIPSIS.sub(r"\1\\ldots", text)
     if r"\text" in text:
         text = _TEXT_NUMBER.sub(r"\1", text)
     return _without_outer_braces(text.strip().rstrip(".,;:。 ").strip())

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from marft_envs.mathematics.notation import clean, unwrap_text
+from marft_envs.mathematics.units import is_known
 
 MAX_DIGITS = 10_000
 MAX_EXPONENT = 10_000
@@ -27,7 +28,13 @@ _SCIENTIFIC = re.compile(
     rf"(?P<mantissa>{_DECIMAL})(?:[eE]|\s?(?:\\times|\\cdot|[×·⋅x*])\s?10\s?\^\s?){_EXPONENT}"
     rf"|10\s?\^\s?{_EXPONENT.replace('P<', 'P<ten_')}"
 )
-_REPEATING = re.compile(r"(?P<whole>\d*+)\.(?P<fixed>\d*+)\\overline\{(?P<period>\d++)\}")
+_REPEATING = re.compile(
+    r"(?P<whole>\d*+)\.(?P<fixed>\d*+)"
+    r"(?:\\overline\{(?P<bar>\d++)\}|\((?P<round>\d++)\)"
+    r"|\\dot ?\{?(?P<first>\d)\}?(?:(?P<middle>\d*+)\\dot ?\{?(?P<last>\d)\}?)?+)"
+)
+_ELLIPSIS = re.compile(r"(?P<whole>\d*+)\.(?P<digits>\d{1,60}+) ?\\[lc]?dots(?![A-Za-z])")
+_PERIOD = re.compile(r"(?P<fixed>\d*?)(?:(?P<one>\d)(?P=one){2,}|(?P<period>\d{2,8}?)(?P=period)+)")
 _DOTTED = re.compile(r"[-+]?\d{1,3}(?:\.\d{3}){2,}+")
 _PLAIN = re.compile(_DECIMAL)
 _SIGN = re.compile(r"(?:USD|EUR|GBP)?\s?([-+]?)\s?")
@@ -50,6 +57,15 @@ _TWO_LETTERS = "mm cm km kg mg lb oz ft in yd mi mph hr min ml hz kw am pm of at
 _SHORT_UNITS = frozenset(_TWO_LETTERS.split())  # bare, next to the number or not
 _SPACED_UNITS = frozenset("mgshl")  # bare, after a space
 _MAX_WORDS = 8
+_CHINESE = re.compile(r"[\u4e00-\u9fff]+")
+_NO_CHINESE_UNIT = re.compile(r"[和或与至到约余又加减乘除多少不百千万亿]")
+"""Words and larger numbers; 千米 and 千克 are known units, which are asked for first."""
+_CHINESE_SCALES = {"万": 10**4, "亿": 10**8}
+_NUMBER_WORDS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen twenty"
+)
+_WORD_VALUES = {word: value for value, word in enumerate(_NUMBER_WORDS.split())}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +86,10 @@ def parse_number(text: str) -> Number | None:
     assert sign is not None  # the pattern matches the empty string
     if len(text) > MAX_DIGITS * 2:
         return None
-    for read in (_read_frac, _read_mixed, _read_slash, _read_scientific, _read_repeating, _read_plain):
+    if (word := unwrap_text(text).strip().casefold()) in _WORD_VALUES:
+        return Number(Fraction(_WORD_VALUES[word]))
+    readers = (_read_frac, _read_mixed, _read_slash, _read_scientific, _read_repeating, _read_ellipsis, _read_plain)
+    for read in readers:
         found = read(text, sign.end())
         if found is not None:
             value, end = found
@@ -117,15 +136,32 @@ def _read_scientific(text: str, start: int) -> tuple[Fraction, int] | None:
 
 
 def _read_repeating(text: str, start: int) -> tuple[Fraction, int] | None:
-    r"""0.1\overline{6} is 1/6."""
+    r"""0.1\overline{6}, 0.1(6) and 0.1\dot{6} are 1/6; 0.\dot{1}42\dot{8} repeats 1428."""
     m = _REPEATING.match(text, start)
     if m is None:
         return None
-    fixed = _decimal(f"{m['whole']}.{m['fixed']}0")
-    period = _decimal(m["period"])
-    if fixed is None or period is None:
+    period = m["bar"] or m["round"] or m["first"] + (m["middle"] or "") + (m["last"] or "")
+    value = _periodic(m["whole"], m["fixed"], period)
+    return (value, m.end()) if value is not None else None
+
+
+def _read_ellipsis(text: str, start: int) -> tuple[Fraction, int] | None:
+    r"""0.333\ldots is 1/3: a digit three times, or several twice. Other digits stand for themselves."""
+    m = _ELLIPSIS.match(text, start)
+    if m is None:
         return None
-    return fixed + period / (10 ** len(m["period"]) - 1) / 10 ** len(m["fixed"]), m.end()
+    found = _PERIOD.fullmatch(m["digits"])
+    period = (found["one"] or found["period"]) if found else "0"
+    value = _periodic(m["whole"], found["fixed"] if found else m["digits"], period)
+    return (value, m.end()) if value is not None else None
+
+
+def _periodic(whole: str, fixed: str, period: str) -> Fraction | None:
+    """whole.fixed, then the period for ever."""
+    before, repeated = _decimal(f"{whole}.{fixed}0"), _decimal(period)
+    if before is None or repeated is None:
+        return None
+    return before + repeated / (10 ** len(period) - 1) / 10 ** len(fixed)
 
 
 def _read_plain(text: str, start: int) -> tuple[Fraction, int] | None:
@@ -166,6 +202,8 @@ def _with_unit(value: Fraction, rest: str) -> Number | None:
             break
     if scale := _SCALE.match(rest):
         value, rest, attached = value * _SCALES[scale.group(1).lower()], rest[scale.end() :], False
+    if rest[:1] in _CHINESE_SCALES:
+        value, rest = value * _CHINESE_SCALES[rest[0]], rest[1:]
     unit = " ".join(rest.split()).rstrip(".")
     if unit and not _is_unit(unit, attached=attached, wrapped=wrapped):
         return None
@@ -174,6 +212,8 @@ def _with_unit(value: Fraction, rest: str) -> Number | None:
 
 def _is_unit(unit: str, *, attached: bool, wrapped: bool) -> bool:
     r"""Whether words after a number only name what is counted. Bare single letters may be variables: 5x, 5 y."""
+    if _CHINESE.match(unit):
+        return is_known(unit) or not (len(unit) > _MAX_WORDS or _NO_CHINESE_UNIT.search(unit))
     words = re.findall(r"[^\W\d_]+", unit)
     if not _UNIT.fullmatch(unit) or len(words) > _MAX_WORDS or not _NO_UNIT.isdisjoint(w.lower() for w in words):
         return False

@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 
 from marft_envs.mathematics.number import Number
 from marft_envs.mathematics.policy import DEFAULT_POLICY, GradingPolicy
 from marft_envs.mathematics.units import read_unit
+
+_SIGNS = {r"\$": "dollar", "€": "euro", "₹": "rupee"}
+_CURRENCY = re.compile(r"\\\$|[€₹]|\b(?:dollar|cent|euro|rupee)s?\b|\b(?:USD|EUR)\b", re.IGNORECASE)
+_AMOUNT = r"(-?[\d.,{}!\\ ]*\d)"
+_MONEY = re.compile(rf"\s*(-?)\s*(\\\$|[€₹])\s*{_AMOUNT}\s*|\s*{_AMOUNT}\s*([€₹])\s*")
+
+
+def with_currencies(answer: str, gold: str) -> tuple[str, str]:
+    r"""Where both name a currency, \$5 as 5 dollar: it is 500 cents and not 5 euros. A bare $ is LaTeX's delimiter.
+
+    £ and ¥ stay without: they are pounds and yuan in some texts, and something else in others.
+    """
+    if not _CURRENCY.search(answer) or not _CURRENCY.search(gold):
+        return answer, gold
+    return _in_words(answer), _in_words(gold)
+
+
+def _in_words(text: str) -> str:
+    match = _MONEY.fullmatch(text)
+    return f"{match[1] or ''}{match[3] or match[4]} {_SIGNS[match[2] or match[5]]}" if match else text
 
 
 def numbers_equal(a: Number, b: Number, policy: GradingPolicy = DEFAULT_POLICY) -> bool:

@@ -100,14 +100,21 @@ def read_numeral(text: str) -> Numeral | None:
     """1010_2, 1010_{2}, 1010_{two}, 1010 base 2."""
     plain = " ".join(unwrap_text(text.replace(r"_\text", "_")).split())
     match = _NUMERAL.fullmatch(plain) or _BASE_WORDS.fullmatch(plain)
-    if match is None or not any(c.isdigit() for c in match[1]):
+    if match is None:
         return None
     base = next(group for group in match.groups()[1:] if group)
     base = _BASES.get(base.casefold(), base)
     if not base.isdigit() or not 2 <= int(base[:3]) <= 36 or len(base) > 2:
         return None
+    if not any(c.isdigit() for c in match[1]) and not _all_digits(match[1], int(base)):
+        return None
     sign, digits = ("-", match[1][1:]) if match[1].startswith("-") else ("", match[1])
     return Numeral(sign + (digits.lstrip("0") or "0").upper(), base)
+
+
+def _all_digits(letters: str, base: int) -> bool:
+    """FF of base 16: several letters, each a digit of the base; x_16 is a variable with an index."""
+    return len(letters) > 1 and all(c.isalpha() and ord(c.upper()) - ord("A") + 10 < base for c in letters)
 
 
 def words_of(text: str) -> list[str]:

@@ -29,6 +29,8 @@ _MATRIX = re.compile(
     r"(?:[(\[|] ?)?\\begin\{ ?([pbBvV]?(?:small)?matrix|array)\} ?(?:\{[lcr| ]*\})?(.*)\\end\{ ?\1 ?\}(?: ?[)\]|])?",
     re.DOTALL,
 )
+_TIMES = re.compile(r"(?:\\cdot|\\times|\*|·|×)\s*$")
+_ISO = re.compile(r"([\[\]])\s?([^\[\]()]*[^\[\]()\s,;][^\[\]()]*[,;][^\[\]()]*[^\[\]()\s,;])\s?([\[\]])")
 _ROW = re.compile(r"\\cr(?![A-Za-z])")
 _THOUSANDS = re.compile(r"(?<![\d,])(\d{1,3}),(?=\d{3}(?!\d))")
 _SIGNS = {
@@ -42,8 +44,8 @@ _SIGNS = {
 class Shape:
     """kind: "one", "list", "tuple", "set", "union", "matrix" or "relation". parts: texts, of a matrix row by row.
 
-    brackets: of a tuple, as "(]". signs: of a relation, between its sides. columns: of a matrix. either: a list whose
-    parts are joined by "or" alone.
+    brackets: of a tuple, as "(]"; of a determinant, "||". signs: of a relation, between its sides. columns: of a
+    matrix. either: a list whose parts are joined by "or" alone.
     """
 
     kind: str
@@ -56,8 +58,11 @@ class Shape:
 
 def shape_of(text: str) -> Shape:
     """The outermost shape of a cleaned text."""
-    if matrix := _MATRIX.fullmatch(text):
-        return _matrix(matrix[2], text)
+    if (begin := text.find("\\begin")) >= 0:
+        factor, matrix = _factor_of(text, begin)
+        if found := _MATRIX.fullmatch(matrix):
+            return _matrix(found[2], matrix, factor)
+    text = _iso_brackets(text)
     unions, _ = split_outside(text, _UNION)
     if len(unions) > 1:
         return Shape("union", tuple(unions))
@@ -114,7 +119,21 @@ def _inside(text: str) -> tuple[str, str, str] | None:
     return None
 
 
-def _matrix(body: str, text: str) -> Shape:
+def _factor_of(text: str, begin: int) -> tuple[str, str]:
+    r"""(factor, matrix) of \frac12 \begin{pmatrix} ...; the factor is "" where there is none."""
+    start = len(text[:begin].rstrip(" ([|"))
+    factor = _TIMES.sub("", text[:start]).strip()
+    return (factor, text[start:].strip()) if factor and not _RELATION.search(factor) else ("", text)
+
+
+def _iso_brackets(text: str) -> str:
+    """]2, 4[ as (2, 4)."""
+    if not (text.startswith("]") or text.endswith("[")):
+        return text
+    return _ISO.sub(lambda m: f"{'(['[m[1] == '[']}{m[2]}{')]'[m[3] == ']']}", text)
+
+
+def _matrix(body: str, text: str, factor: str) -> Shape:
     if "\\begin" in body:
         return Shape("one", (text,))
     rows = [row.split("&") for row in _ROW.split(body.replace("\\hline", "")) if row.strip()]
@@ -122,4 +141,7 @@ def _matrix(body: str, text: str) -> Shape:
     cells = [cell.strip() for row in rows for cell in row]
     if len(widths) != 1 or len(cells) > MAX_PARTS or not all(cells):
         return Shape("one", (text,))
-    return Shape("matrix", tuple(cells), columns=widths.pop())
+    if factor:
+        cells = [f"-({cell})" if factor == "-" else f"({factor})({cell})" for cell in cells]
+    bars = "||" if text.startswith("|") or "{vmatrix}" in text or "{Vmatrix}" in text else ""
+    return Shape("matrix", tuple(cells), bars, columns=widths.pop())

@@ -33,8 +33,27 @@ volume 1: l liter litre
 volume 0.001: ml milliliter millilitre
 money 1: dollar usd
 money 0.01: cent
+euro 1: euro eur
+rupee 1: rupee
+yuan 1: 元 yuan
+yuan 0.1: 角
+length 1: 米
+length 0.1: dm decimeter decimetre 分米
+length 0.01: 厘米
+length 0.001: 毫米
+length 1000: 千米 公里
+mass 1: 克
+mass 1000: 千克 公斤
+mass 1000000: tonne 吨
+time 1: 秒
+time 60: 分钟
+time 3600: 小时
+time 86400: 天
+volume 1: 升
+volume 0.001: 毫升
 """
 _PREFIX = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
+_ATTACHED_PREFIX = {"平方": 2, "立方": 3}
 _COMPOUND = {"mph": "mi/h", "kph": "km/h", "kmh": "km/h", "kmph": "km/h", "mps": "m/s"}
 _PIECE = re.compile(r"([^\W\d_]+)\.?\s?(?:\^\s?\{?(-?\d)\}?)?|(/|\bper\b)")
 
@@ -93,6 +112,8 @@ def read_unit(text: str) -> Unit:
             for quantity, exponent in compound.measures:
                 measures[quantity] = measures.get(quantity, 0) + exponent
         else:
+            if word[:2] in _ATTACHED_PREFIX:
+                prefix, word = _ATTACHED_PREFIX[word[:2]], word[2:]
             quantity, size = _lookup(word)
             exponent = sign * int(power or 1) * prefix
             measures[quantity] = measures.get(quantity, 0) + exponent

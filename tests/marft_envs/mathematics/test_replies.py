@@ -42,7 +42,7 @@ REPLIES = [  # reply, gold, right
     (r"\boxed{0}", "0", True),
     (r"\boxed{-0}", "0", True),
     (r"\boxed{\text{six}}", r"\text{six}", True),
-    (r"\boxed{6}", r"\text{six}", False),
+    (r"\boxed{6}", r"\text{six}", True),
     (r"\boxed{10:30 \text{ AM}}", "10:30", True),
     (r"\boxed{\text{Friday}}", r"\text{friday}", True),
     (r"\boxed{\text{Friday}}", r"\text{Saturday}", False),
