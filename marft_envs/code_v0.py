@@ -17,6 +17,8 @@ Arguments
 * `feedback`: what the team is told of its program on the public tests, before another round begins (`rounds=`): the
   "tests" that failed (default), "counts", or "none". Hidden tests are never told.
 * `time_limit_s`, `memory_mib`: of each test, where the problem has no limits of its own.
+* `sandbox`: where programs run, in place of this process's own sandbox: an object, or the words of a command
+  (a container, another machine); see docs/grading.md.
 * `allow_unsafe`: run programs even where no sandbox holds; warns each time.
 * `team`: "solo", "duo", "trio", "quartet", "octet", each also with "_anonymous"; a .yaml file; or a `marft_envs.Team`.
 * `dependency`: D over the team's agents, in place of the team's own; `stop`: when to end before the last round.

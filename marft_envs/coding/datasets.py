@@ -20,7 +20,7 @@ from __future__ import annotations
 import datetime
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -35,6 +35,7 @@ from marft_envs.datasets.files import SUFFIXES, DataError, Row, check_columns, r
 from marft_envs.datasets.hub import read_hub
 from marft_envs.datasets.specs import HubSource, Unusable
 from marft_envs.indexing import check_index
+from marft_envs.sandbox import Sandbox
 from marft_envs.task import Problem
 
 VARIABLE = "MARFT_DATA"
@@ -113,6 +114,7 @@ def load(
     time_limit_s: float = 5.0,
     memory_mib: int = 1024,
     allow_unsafe: bool = False,
+    sandbox: Sandbox | Sequence[str] | None = None,
 ) -> CodeRows:
     """The data set ``name`` as a task.
 
@@ -135,7 +137,7 @@ def load(
     rows = [row for row in rows if _within(row, *_window(name, since, until, release))]
     return CodeRows(
         spec, rows, origin, limit=limit, seed=seed, scoring=scoring, feedback=feedback, time_limit_s=time_limit_s,
-        memory_mib=memory_mib, allow_unsafe=allow_unsafe,
+        memory_mib=memory_mib, allow_unsafe=allow_unsafe, sandbox=sandbox,
     )  # fmt: skip
 
 

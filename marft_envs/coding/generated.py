@@ -13,7 +13,7 @@ steps is a multiple of 5, whatever the seed.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -21,6 +21,7 @@ import numpy as np
 
 from marft_envs.coding.grading import Scoring
 from marft_envs.coding.task import CodeItem, CodeTask, FeedbackKind
+from marft_envs.sandbox import Sandbox
 from marft_envs.task import Problem
 
 Split = Literal["train", "test"]
@@ -107,6 +108,7 @@ class ListPrograms(CodeTask):
         time_limit_s: float = 5.0,
         memory_mib: int = 1024,
         allow_unsafe: bool = False,
+        sandbox: Sandbox | Sequence[str] | None = None,
     ) -> None:
         super().__init__(
             scoring=scoring,
@@ -114,6 +116,7 @@ class ListPrograms(CodeTask):
             time_limit_s=time_limit_s,
             memory_mib=memory_mib,
             allow_unsafe=allow_unsafe,
+            sandbox=sandbox,
         )
         for name, value, allowed in (("style", style, Style), ("split", split, Split)):
             if value not in get_args(allowed):

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 from marft_envs.coding.grading import Scoring, TestOutcome, check_tests, run_tests
 from marft_envs.coding.program import extract_program, fenced
-from marft_envs.sandbox import Limits, LocalSandbox, Sandbox
+from marft_envs.sandbox import ExternalSandbox, Limits, LocalSandbox, Sandbox
 from marft_envs.task import Problem, Task
 from marft_envs.verdict import Verdict
 
@@ -60,7 +60,8 @@ class CodeTask(Task):
     scoring: "all" tests or nothing, or the "fraction" of passed ones. feedback: what the team is told between rounds of
     its program on the public tests: the "tests" that failed, "counts" only, or "none". time_limit_s: CPU seconds of
     each test, where the problem has no limit of its own. memory_mib: likewise. allow_unsafe: run programs even
-    where no wall holds; warns each time. sandbox: another than this process's own.
+    where no wall holds; warns each time. sandbox: another than this process's own: an object, or the words of a
+    command, see ``marft_envs.sandbox.ExternalSandbox``.
     """
 
     def __init__(
@@ -71,14 +72,15 @@ class CodeTask(Task):
         time_limit_s: float = 5.0,
         memory_mib: int = 1024,
         allow_unsafe: bool = False,
-        sandbox: Sandbox | None = None,
+        sandbox: Sandbox | Sequence[str] | None = None,
     ) -> None:
         for name, value, allowed in (("scoring", scoring, Scoring), ("feedback", feedback, FeedbackKind)):
             if value not in get_args(allowed):
                 raise ValueError(f"{name}={value!r}: expected one of {', '.join(get_args(allowed))}")
         self.limits = Limits(cpu_s=time_limit_s, memory_mib=memory_mib)
         self.scoring, self.feedback_kind = scoring, feedback
-        self.allow_unsafe, self._sandbox = allow_unsafe, sandbox
+        self.allow_unsafe = allow_unsafe
+        self._sandbox = ExternalSandbox(sandbox) if isinstance(sandbox, (str, list, tuple)) else sandbox
 
     def grade(self, answer: str, problem: Problem) -> Verdict:
         program = extract_program(answer)

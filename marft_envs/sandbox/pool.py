@@ -88,8 +88,10 @@ class Pool:
 _POOLS: weakref.WeakSet[Pool] = weakref.WeakSet()
 _REFUSAL = (
     "no program is run here, because it could harm this host: {missing}. Ways out: a Linux kernel with Landlock (5.13 "
-    "or newer); a sandbox of your own, sandbox= an object with run(program, tests, limits), that sends programs to a "
-    "container, a VM or a WASM runtime; or, where a program may do whatever it likes, LocalSandbox(allow_unsafe=True)"
+    "or newer); a command that runs programs in a container, a VM or on another machine, sandbox=[its words], for "
+    "example docker run -i --rm --network none IMAGE python -m marft_envs.sandbox.runner (docs/grading.md, Programs "
+    "elsewhere); an object of your own with run(program, tests, limits), such as one over a WASM runtime, sandbox=it; "
+    "or, where a program may do whatever it likes, allow_unsafe=True"
 )
 
 

@@ -270,14 +270,14 @@ def test_python_limit_on_digits_does_not_bind():
 @pytest.mark.parametrize("around", ["{}", "5{}", "5 {}x", "{}=5"])
 def test_equality_is_quick(piece, around):
     text = around.format(piece * (20_000 // len(piece)))
-    started = time.perf_counter()
+    started = time.process_time()
     equal(text, "42")
-    assert time.perf_counter() - started < 0.5
+    assert time.process_time() - started < 0.5
 
 
 def test_largest_numbers_are_quick():
     nines = "9" * (MAX_DIGITS - 1)
-    started = time.perf_counter()
+    started = time.process_time()
     for text in (
         nines,
         f"{nines}/{nines}7",
@@ -288,4 +288,4 @@ def test_largest_numbers_are_quick():
         "9" * 10**6,
     ):
         equal(text, "1/3")
-    assert time.perf_counter() - started < 1.0
+    assert time.process_time() - started < 1.0
