@@ -8,6 +8,9 @@
 | unordered | the lines are the same, in any order, each as often | |
 | yes_no | as exact, "yes" and "no" in any case | |
 | custom | ``check(input, output, expected)`` of ``code`` returns True, in a locked process of its own | code |
+
+A "custom" checker that fails on an output is at fault (not graded) unless it accepts the expected one: then it cannot
+read the output, which is wrong.
 """
 
 from __future__ import annotations

@@ -197,12 +197,27 @@ def _judge(run: Run, test: Mapping[str, Any], kind: str, checker: Checker, sandb
 
 
 def _judge_custom(output: str, test: Mapping[str, Any], checker: Checker, sandbox: Sandbox) -> tuple[TestOutcome, str]:
-    """The checker's own code, in a locked process which the program never entered."""
+    """The checker's own code, in a locked process which the program never entered.
+
+    A checker that fails on this output but accepts the expected one cannot read the output: that is a wrong output, or
+    programs would escape a verdict with it. One that fails on both is at fault.
+    """
+    run = _run_checker(output, test, checker, sandbox)
+    if _said(run):
+        return (TestOutcome.PASS, "") if run.value == "true" else (TestOutcome.WRONG, f"output {_short(output)}")
+    fault = f"the checker: {run.ending} {run.detail or run.value}"[:300]
+    if run.ending is not Ending.FAULT and _run_checker(test["output"], test, checker, sandbox).value == "true":
+        return TestOutcome.WRONG, f"output {_short(output)} ({fault})"
+    return TestOutcome.FAULT, fault
+
+
+def _run_checker(output: str, test: Mapping[str, Any], checker: Checker, sandbox: Sandbox) -> Run:
     call = Call("check", values.dumps([test["input"], output, test["output"]]))
-    run = sandbox.run(checker.code, [call], DEFAULT_LIMITS, prelude=True).runs[0]
-    if run.ending is not Ending.DONE or run.value not in ("true", "false"):
-        return TestOutcome.FAULT, f"the checker: {run.ending} {run.detail or run.value}"[:300]
-    return (TestOutcome.PASS, "") if run.value == "true" else (TestOutcome.WRONG, f"output {_short(output)}")
+    return sandbox.run(checker.code, [call], DEFAULT_LIMITS, prelude=True).runs[0]
+
+
+def _said(run: Run) -> bool:
+    return run.ending is Ending.DONE and run.value in ("true", "false")
 
 
 def _short(value: Any) -> str:

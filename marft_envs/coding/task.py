@@ -80,7 +80,7 @@ class CodeTask(Task):
         self.limits = Limits(cpu_s=time_limit_s, memory_mib=memory_mib)
         self.scoring, self.feedback_kind = scoring, feedback
         self.allow_unsafe = allow_unsafe
-        self._sandbox = ExternalSandbox(sandbox) if isinstance(sandbox, (str, list, tuple)) else sandbox
+        self._sandbox = ExternalSandbox(sandbox) if isinstance(sandbox, Sequence) else sandbox
 
     def grade(self, answer: str, problem: Problem) -> Verdict:
         program = extract_program(answer)

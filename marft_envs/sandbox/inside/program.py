@@ -59,8 +59,8 @@ def new_module(name: str, prelude: bool) -> types.ModuleType:
 
 
 def execute(source: str, module: types.ModuleType) -> None:
-    """Run the whole text in the module."""
-    exec(compile(source, "main.py", "exec", dont_inherit=True), module.__dict__)
+    """Run the whole text in the module. A file may begin with a byte order mark, a text to compile may not."""
+    exec(compile(source.removeprefix("\ufeff"), "main.py", "exec", dont_inherit=True), module.__dict__)
 
 
 def ending(work: Callable[[], None]) -> None:

@@ -53,6 +53,7 @@ _FCNTLS = (0, 1, 2, 3, 4, 5, 6, 7, 1030, 1032, 1034)  # not F_SETOWN and F_SETSI
 _PRCTLS = (15, 16, 0x53564D41)  # thread names, names of memory areas
 _PRCTL_SET_SECCOMP, _MODE_FILTER = 22, 2
 _STAND_IN = 0x5EED1234
+_SIGKILL = 9
 
 Instruction = tuple[int, int, int, int]
 """(code, jump if true, jump if false, operand)."""
@@ -107,7 +108,10 @@ def _conditions(pid: int) -> dict[str, list[Instruction]]:
     """What follows the match of a checked call; each block ends in a return on every way through it."""
     yes, no = (_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _REFUSE)
     not_there, done = (_RETURN, 0, 0, _ERRNO | errno.ENOSYS), (_RETURN, 0, 0, _ERRNO)
-    own = [_argument(0), (_EQUAL, 0, 1, pid), yes, no]
+    # itself only, and not with SIGKILL: that then comes from the host, and is a fault, not a way out of a verdict
+    kill, tgkill = (
+        [_argument(0), (_EQUAL, 0, 3, pid), _argument(signal), (_EQUAL, 1, 0, _SIGKILL), yes, no] for signal in (1, 2)
+    )
     threads = [_argument(0), (_SET, 0, 2, _CLONE_THREAD), (_SET, 1, 0, _CLONE_NEW), yes, no]
     stream_of_unix = [_argument(0), (_EQUAL, 0, 4, 1), _argument(1), (_AND, 0, 0, 0xF), (_EQUAL, 0, 1, 1), yes, no]
     no_address = [_argument(4), (_EQUAL, 0, 3, 0), _argument(4, high=True), (_EQUAL, 0, 1, 0), yes, no]
@@ -116,8 +120,8 @@ def _conditions(pid: int) -> dict[str, list[Instruction]]:
     return {
         "clone": threads,
         "clone3": [not_there],  # its flags are in memory, out of reach: the C library falls back to clone
-        "kill": own,
-        "tgkill": own,
+        "kill": kill,
+        "tgkill": tgkill,
         "prlimit64": getter,
         "setrlimit": [done],
         "socketpair": stream_of_unix,  # asyncio needs it; a datagram socket could send to any path
