@@ -228,7 +228,9 @@ def train(
 def _rows(run: Run, update: int, store: RunFolder | None) -> Iterator[Row]:
     """Train (update 0: not), then evaluate if it is due."""
     config = run.config
-    label = {"arm": config.arm, "task": config.task, "seed": config.seed}
+    learner = config.learner()
+    rate = None if learner.update == "none" else learner.learning_rate
+    label = {"arm": config.arm, "task": config.task, "seed": config.seed, "learning_rate": rate}
     if update:
         yield {"kind": "train", **label, **run.train_once(update)}
     at_an_end = update in (0, config.updates)

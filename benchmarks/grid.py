@@ -1,34 +1,26 @@
-"""Arms x tasks x seeds: which runs a comparison is made of, and running them side by side, one thread each.
-
-A results folder holds ``grid.json`` (the resolved configuration), ``cells/`` (the rows of each run, ``.part`` while it
-is not finished) and ``rows.jsonl`` (all of them). A run that was stopped is begun again; finished ones are kept.
-"""
+"""Arms x learning rates x tasks x seeds: which runs a comparison is made of, from a preset and the command line."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import multiprocessing
-import os
-import platform
-import queue
-import threading
-import time
+import re
 import tomllib
-import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from baselines.engine.torch_engine import Decoding
+from baselines.ladder import ARMS
 from baselines.policy import LoraSettings
-from baselines.train import RunConfig, train
+from baselines.run_config import RunConfig, check_keys, config_hash
+from marft_envs.suggest import expected
 
 PRESETS = Path(__file__).parent / "presets"
-_THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-_PACKAGES = ("torch", "transformers", "peft", "pettingzoo", "gymnasium", "numpy", "scipy")
+_TABLES = ("settings", "decoding", "lora")  # a task's are laid over the grid's
+_OF_A_RUN = ("model", "updates", "episodes", "evaluate_every", "evaluation_items", "training_rows", "cooperation",
+             "transfer", "checkpoint_every")  # fmt: skip
+TASK_KEYS = ("environment", "arguments", "learning_rates", *_OF_A_RUN, *_TABLES)
+_SAFE = re.compile(r"[A-Za-z0-9._]+")
 
 
 class GridError(ValueError):
@@ -37,8 +29,12 @@ class GridError(ValueError):
 
 @dataclass(frozen=True)
 class Grid:
-    """What a comparison compares. tasks: name to {"environment": ..., "arguments": {...}}. The rest are RunConfig's
-    fields, the same for every run; ``seeds`` runs 0 .. seeds - 1."""
+    """What a comparison compares. ``seeds`` runs 0 .. seeds - 1; the other fields are RunConfig's, the same for every
+    run unless a task has its own.
+
+    tasks: name to a table with some of TASK_KEYS. learning_rates: trials of every arm, or a table from arm to its
+    trials, the same number for each arm; empty: the one rate of ``settings``.
+    """
 
     arms: tuple[str, ...]
     tasks: Mapping[str, Mapping[str, Any]]
@@ -49,198 +45,168 @@ class Grid:
     episodes: int = 128
     evaluate_every: int = 5
     evaluation_items: int = 512
+    cooperation: bool = True
     transfer: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    learning_rates: Any = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
     decoding: Mapping[str, Any] = field(default_factory=dict)
     lora: Mapping[str, Any] = field(default_factory=dict)
     training_rows: int = 128
+    checkpoint_every: int = 5
 
     def __post_init__(self) -> None:
-        if self.seeds < 1 or not self.arms or not self.tasks:
+        for name in ("tasks", "transfer", *_TABLES):
+            if not isinstance(getattr(self, name), Mapping):
+                raise GridError(f"{name}={getattr(self, name)!r}: expected a table")
+        if not isinstance(self.seeds, int) or self.seeds < 1 or not self.arms or not self.tasks:
             raise GridError(
                 f"seeds={self.seeds}, arms={list(self.arms)}, tasks={list(self.tasks)}: expected at least one of each"
             )
+        for arm in self.arms:
+            if arm not in ARMS:
+                raise GridError(expected("arm", arm, ARMS))
+        if len(set(self.arms)) < len(self.arms):
+            raise GridError(f"arms={list(self.arms)}: expected each once")
+        for task, spec in self.tasks.items():
+            if not _SAFE.fullmatch(task):
+                raise GridError(f"task {task!r}: expected letters, digits, dots and underscores (it names files)")
+            _checked(f"tasks.{task}", spec, TASK_KEYS)
+            self._rates(task)
 
     def runs(self) -> list[RunConfig]:
         """All runs, seed by seed, so that a stopped comparison has whole pairs."""
-        return [self._run(arm, task, seed) for seed in range(self.seeds) for task in self.tasks for arm in self.arms]
+        return [
+            self._run(task, arm, rate, seed)
+            for seed in range(self.seeds)
+            for task in self.tasks
+            for arm, rates in self._rates(task).items()
+            for rate in rates or (None,)
+        ]
 
-    def _run(self, arm: str, task: str, seed: int) -> RunConfig:
+    def _rates(self, task: str) -> dict[str, tuple[float, ...]]:
+        """Each arm's trials on a task. GridError unless every arm that learns has the same number of them."""
+        given = self.tasks[task].get("learning_rates", self.learning_rates)
+        where = f"task {task}: learning_rates"
+        if isinstance(given, Mapping):
+            _checked(where, given, tuple(ARMS))
+            rates = {arm: _trials(f"{where}.{arm}", given.get(arm, ())) for arm in self.arms}
+        else:
+            rates = dict.fromkeys(self.arms, _trials(where, given))
+        rates = {arm: () if _never_learns(arm) else trials for arm, trials in rates.items()}
+        counts = {arm: len(trials) for arm, trials in rates.items() if not _never_learns(arm)}
+        if len(set(counts.values())) > 1:
+            told = ", ".join(f"{arm} {count}" for arm, count in counts.items())
+            raise GridError(f"{where}: {told}; expected the same number of trials for every arm")
+        return rates
+
+    def _run(self, task: str, arm: str, rate: float | None, seed: int) -> RunConfig:
         spec = self.tasks[task]
+        tables = {name: {**getattr(self, name), **spec.get(name, {})} for name in _TABLES}
+        if rate is not None:
+            tables["settings"]["learning_rate"] = rate
         try:
             return RunConfig(
                 arm=arm,
                 task=task,
                 environment=spec.get("environment", "math_v0"),
                 environment_arguments=dict(spec.get("arguments", {})),
-                model=self.model,
                 allow_wheel=self.allow_wheel,
                 seed=seed,
-                updates=self.updates,
-                episodes=self.episodes,
-                evaluate_every=self.evaluate_every,
-                evaluation_items=self.evaluation_items,
-                transfer=self.transfer,
-                settings={**self.settings, **spec.get("settings", {})},
-                lora=LoraSettings(**self.lora),
-                decoding=Decoding(**self.decoding),
-                training_rows=self.training_rows,
+                settings=tables["settings"],
+                lora=LoraSettings(**tables["lora"]),
+                decoding=Decoding(**tables["decoding"]),
+                keep_checkpoints=1,
+                **{name: spec.get(name, getattr(self, name)) for name in _OF_A_RUN},
             )
         except (ValueError, TypeError) as fault:
             raise GridError(f"task {task}, arm {arm}: {fault}") from fault
 
     def resolved(self) -> dict[str, Any]:
-        """The whole grid as JSON-able values; ``allow_wheel`` apart, which decides no number."""
-        plain = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "allow_wheel"}
-        plain |= {"arms": list(self.arms), "seeds": list(range(self.seeds))}
-        learners = {run.arm: run.resolved()["learner"] for run in self.runs()}
-        return {**plain, "learners": learners, "decoding": self.runs()[0].resolved()["decoding"]}
+        """All that decides a number, as JSON-able values: for each task what its runs share, and every arm's learner
+        and learning rates."""
+        runs = self.runs()
+        tasks: dict[str, dict[str, Any]] = {}
+        for run in runs:
+            plain = run.resolved()
+            learner = plain.pop("learner")
+            for name in ("arm", "task", "seed", "allow_wheel", "checkpoint_every", "keep_checkpoints"):
+                del plain[name]
+            entry = tasks.setdefault(run.task, {**plain, "learners": {}, "learning_rates": {}})
+            rate = learner.pop("learning_rate")
+            entry["learners"][run.arm] = learner
+            if not _never_learns(run.arm) and run.seed == 0:
+                entry["learning_rates"].setdefault(run.arm, []).append(rate)
+        return {"arms": list(self.arms), "seeds": list(range(self.seeds)), "tasks": tasks}
+
+    def hash(self) -> str:
+        """Of ``resolved``."""
+        return config_hash(self.resolved())
+
+
+def _never_learns(arm: str) -> bool:
+    return arm in ARMS and ARMS[arm].update == "none"
+
+
+def _trials(where: str, given: Any) -> tuple[float, ...]:
+    """Distinct positive rates."""
+    good = isinstance(given, list | tuple) and all(
+        isinstance(rate, int | float) and not isinstance(rate, bool) and rate > 0 for rate in given
+    )
+    if not good or len(set(given)) < len(given):
+        raise GridError(f"{where}={given!r}: expected a list of different positive numbers")
+    return tuple(float(rate) for rate in given)
+
+
+def _checked(where: str, table: Any, known: tuple[str, ...]) -> None:
+    """GridError unless it is a table of known keys; names the nearest one."""
+    if not isinstance(table, Mapping):
+        raise GridError(f"{where}={table!r}: expected a table")
+    try:
+        check_keys(where, table, known)
+    except ValueError as fault:
+        raise GridError(str(fault)) from fault
 
 
 def load_preset(name: str) -> Grid:
     """A grid from ``presets/<name>.toml`` or from a file of your own. GridError for anything it cannot read."""
     path = Path(name) if name.endswith(".toml") else PRESETS / f"{name}.toml"
     if not path.is_file():
-        known = ", ".join(sorted(p.stem for p in PRESETS.glob("*.toml")))
-        raise GridError(f"preset {name!r}: expected one of {known}, or the path of a .toml file")
+        known = sorted(p.stem for p in PRESETS.glob("*.toml"))
+        raise GridError(expected("preset", name, known, ", or the path of a .toml file"))
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
         raise GridError(f"preset {path}: {fault}") from fault
-    names = [f.name for f in fields(Grid)]
-    unknown = sorted(set(table) - set(names))
-    if unknown or "arms" not in table or "tasks" not in table:
-        raise GridError(f"preset {path}: unknown keys {unknown}; expected arms, tasks and some of {', '.join(names)}")
-    return Grid(**{**table, "arms": tuple(table["arms"])})
+    where = f"preset {path}"
+    _checked(where, table, tuple(f.name for f in fields(Grid)))
+    if "arms" not in table or "tasks" not in table:
+        raise GridError(f"{where}: expected arms and tasks")
+    try:
+        return Grid(**{**table, "arms": tuple(table["arms"])})
+    except TypeError as fault:  # a number where a list or a table belongs
+        raise GridError(f"{where}: {fault}") from fault
 
 
 def with_options(grid: Grid, options: Mapping[str, Any]) -> Grid:
-    """The grid with those options that are not None."""
-    return replace(grid, **{name: value for name, value in options.items() if value is not None})
+    """The grid with those options that are not None, in place of its tasks' own values, too."""
+    given = {name: value for name, value in options.items() if value is not None}
+    tasks = {task: {k: v for k, v in spec.items() if k not in given} for task, spec in grid.tasks.items()}
+    return replace(grid, **{"tasks": tasks, **given})
 
 
-def config_hash(resolved: Mapping[str, Any]) -> str:
-    """Twelve hexadecimal digits of SHA-256 over the sorted JSON."""
-    return hashlib.sha256(json.dumps(resolved, sort_keys=True).encode()).hexdigest()[:12]
+def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """``tasks.relay.updates: 30 -> 3`` for every value that differs between two resolved configurations."""
+    before, after = dict(_leaves(old)), dict(_leaves(new))
+    return [
+        f"{key}: {before.get(key, 'absent')!r} -> {after.get(key, 'absent')!r}"
+        for key in dict.fromkeys((*before, *after))
+        if before.get(key) != after.get(key) or (key in before) != (key in after)
+    ]
 
 
-@dataclass(frozen=True)
-class Results:
-    """A results folder."""
-
-    folder: Path
-
-    def open(self, grid: Grid, *, resume: bool) -> None:
-        """Begin, or go on. GridError if the folder exists and is not to be resumed, or holds another comparison."""
-        resolved = grid.resolved()
-        head = self.folder / "grid.json"
-        if self.folder.exists() and any(self.folder.iterdir()):
-            if not resume:
-                raise GridError(f"results folder {self.folder} exists: expected --resume, or another folder with --out")
-            if not head.is_file():
-                raise GridError(f"results folder {self.folder} holds no grid.json: expected a folder of compare.py")
-            found = json.loads(head.read_text(encoding="utf-8"))["config_hash"]
-            if found != config_hash(resolved):
-                raise GridError(
-                    f"results folder {self.folder} holds another configuration ({found}, not {config_hash(resolved)}): "
-                    "expected the same options, or another folder with --out"
-                )
-            return
-        (self.folder / "cells").mkdir(parents=True, exist_ok=True)
-        row = {
-            "kind": "run",
-            "config": resolved,
-            "config_hash": config_hash(resolved),
-            "versions": {name: metadata.version(name) for name in _PACKAGES} | {"python": platform.python_version()},
-            "hardware": f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}",
-            "started": time.strftime("%Y-%m-%d %H:%M:%S"),
-        }
-        head.write_text(json.dumps(row), encoding="utf-8")
-
-    def cell(self, run: RunConfig) -> Path:
-        """Where the rows of a finished run lie."""
-        return self.folder / "cells" / f"{run.task}-{run.arm}-{run.seed}.jsonl"
-
-    def merge(self) -> Path:
-        """Write rows.jsonl anew from the head and all cells, unfinished ones too; atomically."""
-        target, temporary = self.folder / "rows.jsonl", self.folder / "rows.jsonl.tmp"
-        cells = sorted((self.folder / "cells").glob("*.jsonl")) + sorted((self.folder / "cells").glob("*.part"))
-        with temporary.open("w", encoding="utf-8") as out:
-            out.write((self.folder / "grid.json").read_text(encoding="utf-8").strip() + "\n")
-            for cell in cells:
-                out.writelines(line for line in cell.open(encoding="utf-8") if line.endswith("\n"))
-        temporary.replace(target)
-        return target
-
-
-@dataclass(frozen=True)
-class Event:
-    """News of a run. kind: "row", "done" or "failed"; row: the row, or {"error": traceback}."""
-
-    kind: str
-    run: RunConfig
-    row: Mapping[str, Any]
-
-
-def execute(runs: Sequence[RunConfig], results: Results, workers: int) -> Iterator[Event]:
-    """Run them in ``workers`` processes of one thread each, and tell what happens. Closing the generator stops them."""
-    for variable in _THREAD_VARIABLES:
-        os.environ[variable] = "1"
-    context = multiprocessing.get_context("spawn")
-    jobs, news = context.Queue(), context.Queue()
-    for run in runs:
-        jobs.put((run, str(results.cell(run))))
-    processes = [context.Process(target=_work, args=(jobs, news), daemon=True) for _ in range(min(workers, len(runs)))]
-    for process in processes:
-        jobs.put(None)
-        process.start()
-    left = len(runs)
-    try:
-        while left:
-            try:
-                event = news.get(timeout=1.0)
-            except queue.Empty:
-                if not any(p.is_alive() for p in processes):
-                    raise GridError(f"all workers died with {left} runs left (out of memory?); use --resume") from None
-                continue
-            left -= event.kind != "row"
-            yield event
-    finally:
-        for process in processes:
-            process.terminate()
-            process.join()
-
-
-def _die_with_the_parent() -> None:
-    """A killed parent must not leave workers behind that train for nobody."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
-
-
-def _work(jobs: Any, news: Any) -> None:
-    """One worker: runs from the queue until None comes. Rows go to a .part file, which is renamed at the end."""
-    import signal
-
-    import torch
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent stops its workers itself
-    threading.Thread(target=_die_with_the_parent, daemon=True).start()
-    torch.set_num_threads(1)
-    while (job := jobs.get()) is not None:
-        run, path = job
-        part = Path(path).with_suffix(".part")
-        try:
-            with part.open("w", encoding="utf-8") as out:
-
-                def keep(row: dict[str, Any], run: RunConfig = run, out: Any = out) -> None:
-                    out.write(json.dumps(row) + "\n")
-                    out.flush()
-                    news.put(Event("row", run, {k: v for k, v in row.items() if not k.startswith("item_")}))
-
-                train(run, keep)
-            part.replace(path)
-            news.put(Event("done", run, {}))
-        except Exception:  # the boundary of a run: told, and the other runs go on
-            news.put(Event("failed", run, {"error": traceback.format_exc()}))
+def _leaves(table: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in table.items():
+        if isinstance(value, Mapping) and value:
+            yield from _leaves(value, f"{path}{key}.")
+        else:
+            yield f"{path}{key}", value

@@ -1,7 +1,6 @@
 """compare.py as its users run it: a small real comparison end to end, stopped and resumed, and every wrong option."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -11,15 +10,16 @@ from pathlib import Path
 import pytest
 
 from benchmarks import compare, grid
-from benchmarks.grid import GridError, load_preset
+from benchmarks.grid import load_preset
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = """
 arms = ["ippo", "marft"]
 seeds = 1
-updates = 2
+updates = 4
 episodes = 16
-evaluate_every = 1
+evaluate_every = 2
+checkpoint_every = 2
 evaluation_items = 16
 [tasks.relay.arguments]
 dataset = "relay"
@@ -32,96 +32,126 @@ max_new_tokens = 6
 """
 
 
-@pytest.fixture
-def preset(tmp_path):
-    path = tmp_path / "small.toml"
+@pytest.fixture(scope="module")
+def preset(tmp_path_factory):
+    path = tmp_path_factory.mktemp("preset") / "small.toml"
     path.write_text(SMALL)
     return path
 
 
-def run(*arguments, **keywords):
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory, preset):
+    """A comparison that nothing interrupted: its folder, and what it printed."""
+    out = tmp_path_factory.mktemp("whole") / "results"
+    return out, run("--preset", preset, "--out", out)
+
+
+def run(*arguments):
     command = [sys.executable, "benchmarks/compare.py", *map(str, arguments)]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, **keywords)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
 
 
-def test_a_whole_comparison_then_its_folder_again(tmp_path, preset):
-    out = tmp_path / "results"
-    first = run("--preset", preset, "--out", out)
-    assert first.returncode == 0, first.stderr
-    assert "marft - ippo" in first.stdout and "inconclusive" in first.stdout
-    assert first.stdout.rstrip().endswith(f"Results: {out}/ (rows.jsonl, summary.json, report.md, curve_*.png)")
+def start(*arguments):
+    command = [sys.executable, "-u", "benchmarks/compare.py", *map(str, arguments)]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def rows_of(folder):
+    return [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
+
+
+def without_times(folder):
+    """Every row but for what a clock says; the comparison's head without its sessions."""
+    timed = ("wall_s", "seconds", "started", "sessions")
+    return [{key: value for key, value in row.items() if key not in timed} for row in rows_of(folder)]
+
+
+def test_a_whole_comparison(whole):
+    out, done = whole
+    assert done.returncode == 0, done.stderr
+    assert "marft - ippo" in done.stdout and "inconclusive" in done.stdout
+    assert done.stdout.rstrip().endswith(f"Results: {out}/ (rows.jsonl, summary.json, report.md, curve_*.png)")
     assert {p.name for p in out.iterdir()} >= {"rows.jsonl", "summary.json", "report.md", "curve_relay.png"}
-    rows = [json.loads(line) for line in (out / "rows.jsonl").read_text().splitlines()]
-    assert rows[0]["kind"] == "run" and rows[0]["versions"]["torch"]
+    rows = rows_of(out)
+    assert rows[0]["kind"] == "run" and rows[0]["sessions"][0]["versions"]["torch"]
+    assert [(r["arm"], r["learning_rate"]) for r in rows if r["kind"] == "cell"] == [("ippo", 1e-3), ("marft", 1e-3)]
     evals = [r for r in rows if r["kind"] == "eval"]
     assert {(r["arm"], r["update"], r["mode"]) for r in evals} == {
-        (a, u, m) for a in ("ippo", "marft") for u in (0, 1, 2) for m in ("greedy", "sampled")
+        (a, u, m) for a in ("ippo", "marft") for u in (0, 2, 4) for m in ("greedy", "sampled")
     }
     start = {r["arm"]: r["item_score"] for r in evals if r["update"] == 0 and r["mode"] == "sampled"}
     assert start["ippo"] == start["marft"]  # same team, same problems, same uniforms
     trains = [r for r in rows if r["kind"] == "train"]
-    assert trains[-1]["episodes"] == 32 and trains[-1]["trained_tokens"] > 0
-
-    again = run("--preset", preset, "--out", out)
-    assert again.returncode == 2
-    assert again.stderr == f"compare: results folder {out} exists: expected --resume, or another folder with --out\n"
-    resumed = run("--preset", preset, "--out", out, "--resume")
-    assert resumed.returncode == 0 and "all 2 runs are finished already" in resumed.stdout
-    other = run("--preset", preset, "--out", out, "--resume", "--updates", "3")
-    assert other.returncode == 2 and "holds another configuration" in other.stderr
+    assert trains[-1]["episodes"] == 64 and trains[-1]["trained_tokens"] > 0 and trains[-1]["learning_rate"] == 1e-3
 
 
-def test_ctrl_c_leaves_a_folder_that_resume_finishes(tmp_path, preset):
-    out = tmp_path / "results"
-    command = [sys.executable, "benchmarks/compare.py", "--preset", str(preset), "--out", str(out), "--workers", "1"]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def test_a_folder_that_holds_a_comparison(whole, preset, capsys):
+    out, _ = whole
+    again = ["--preset", str(preset), "--out", str(out)]
+    assert compare.main(again) == 2
+    expected = f"compare: results folder {out} exists: expected --resume, or another folder with --out\n"
+    assert capsys.readouterr().err == expected
+    assert compare.main([*again, "--resume"]) == 0
+    assert "all 2 runs are finished already" in capsys.readouterr().out
+    assert compare.main([*again, "--resume", "--updates", "5"]) == 2
+    assert capsys.readouterr().err == (
+        f"compare: results folder {out} holds another comparison; tasks.relay.updates: 4 -> 5: "
+        "expected the same options, or another folder with --out\n"
+    )
+
+
+def test_killed_in_mid_run_it_goes_on_inside_the_run_to_the_same_rows(tmp_path, preset, whole):
+    out = tmp_path / "killed"
+    process = start("--preset", preset, "--out", out, "--workers", "1")
     for line in process.stdout:
-        if "relay ippo seed 0: finished" in line:
+        if "relay ippo seed 0: update 2/4, sampled" in line:
             break
-    process.send_signal(signal.SIGINT)
+    checkpoints = out / "cells" / "relay-ippo-lr0.001-0" / "checkpoints"
+    while not (checkpoints / "000002").exists():
+        time.sleep(0.01)
+    process.kill()
+    process.communicate(timeout=60)
+    assert not (checkpoints / "000004").exists() and not (out / "rows.jsonl").exists()
+    resumed = run("--preset", preset, "--out", out, "--resume")
+    assert resumed.returncode == 0, resumed.stderr
+    assert "2 runs (1 of them go on inside)" in resumed.stdout
+    assert "ippo seed 0: update 2/4" not in resumed.stdout and "ippo seed 0: update 4/4" in resumed.stdout
+    assert without_times(out) == without_times(whole[0])
+    assert [p.name for p in checkpoints.iterdir()] == ["000004"]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_stopped_it_says_how_to_go_on_and_keeps_the_rows(tmp_path, preset, number, code):
+    out = tmp_path / "results"
+    process = start("--preset", preset, "--out", out, "--workers", "1")
+    for line in process.stdout:
+        if "relay ippo seed 0: update 0/4, sampled" in line:
+            break
+    process.send_signal(number)
     _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "stopped; go on with" in errors and "--resume" in errors and "Traceback" not in errors
-    kept = (out / "cells" / "relay-ippo-0.jsonl").read_bytes()
-    done = run("--preset", preset, "--out", out, "--resume")
-    assert done.returncode == 0, done.stderr
-    assert "1 runs, 1 side by side" in done.stdout
-    assert (out / "cells" / "relay-ippo-0.jsonl").read_bytes() == kept
-    assert not list((out / "cells").glob("*.part"))
+    assert process.returncode == code
+    command = f"benchmarks/compare.py --preset {preset} --out {out} --workers 1 --resume"
+    assert errors.startswith("\nstopped; go on with: python") and errors.endswith(f"{command}\n")
+    assert {row["kind"] for row in rows_of(out)} >= {"run", "cell", "eval"}
 
 
-def test_a_failing_run_is_told_and_the_others_are_kept(tmp_path, preset, monkeypatch):
-    results = grid.Results(tmp_path / "results")
-    small = load_preset(str(preset))
-    results.open(small, resume=False)
-    good, bad = small.runs()
-    object.__setattr__(bad, "model", str(tmp_path / "no-such-model"))
-    events = list(grid.execute([bad, good], results, workers=1))
-    assert [e.kind for e in events if e.kind != "row"] == ["failed", "done"]
-    assert "ModelNotFound" in next(e for e in events if e.kind == "failed").row["error"]
-    assert results.cell(good).is_file() and not results.cell(bad).is_file()
-
-
-def test_workers_that_die_end_the_comparison_with_a_word(tmp_path, preset):
-    results = grid.Results(tmp_path / "results")
-    small = load_preset(str(preset))
-    results.open(small, resume=False)
-    events = grid.execute(small.runs(), results, workers=1)
-    next(events)
-    for process in __import__("multiprocessing").active_children():
-        os.kill(process.pid, signal.SIGKILL)
-    started = time.monotonic()
-    with pytest.raises(GridError, match="all workers died with 2 runs left"):
-        list(events)
-    assert time.monotonic() - started < 30
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_stopped_while_it_is_still_being_imported_it_is_one_line(tmp_path, preset, number):
+    process = start("--preset", preset, "--out", tmp_path / "results")
+    maps = Path(f"/proc/{process.pid}/maps")
+    while "libtorch" not in maps.read_text():  # torch is being imported, and after it a good deal more
+        time.sleep(0.005)
+    process.send_signal(number)
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 128 + number and output == ""
+    assert errors.startswith("\nstopped; go on with: ") and errors.count("\n") == 2
+    assert not (tmp_path / "results").exists()
 
 
 def test_a_killed_parent_leaves_no_workers_behind(tmp_path, preset):
-    out = tmp_path / "results"
-    command = [sys.executable, "benchmarks/compare.py", "--preset", str(preset), "--out", str(out), "--workers", "1"]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    process = start("--preset", preset, "--out", tmp_path / "results", "--workers", "1")
     for line in process.stdout:
-        if "update 0/2" in line:
+        if "update 0/4" in line:
             break
     workers = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     assert workers
@@ -141,8 +171,9 @@ def _runs(pid):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--preset", "slow"], "preset 'slow': expected one of quick, report, smollm, or the path of a .toml file"),
+        (["--preset", "quik"], ", or the path of a .toml file (did you mean 'quick'?)"),
         (["--arms", "ippo", "marfft"], "arm='marfft': expected one of ippo, mappo"),
+        (["--learning-rates", "1e-3", "-1"], "learning_rates=[0.001, -1.0]: expected a list of different positive"),
         (["--model", "smolm2"], "model: got 'smolm2', expected tiny, tiny-report, smollm2-135m"),
         (["--seeds", "0"], "seeds=0"),
         (["--updates", "-1"], "updates=-1: expected at least 0"),
@@ -162,8 +193,9 @@ def test_wrong_options_are_one_line(arguments, message, tmp_path, capsys):
     ("text", "message"),
     [
         ("arms = [", "Invalid value|Unclosed|Expected"),
-        ('arms = ["ippo"]', "expected arms, tasks"),
-        (SMALL + "\n[setings]\nclip = 1\n", r"unknown keys \['setings'\]"),
+        ('arms = ["ippo"]', "expected arms and tasks"),
+        (SMALL + "\n[setings]\nclip = 1\n", r"no key 'setings' \(did you mean settings\?\)"),
+        (SMALL.replace("[tasks.relay.arguments]", "[tasks.relay.argments]"), r"tasks.relay has no key 'argments'"),
         (SMALL.replace("learning_rate", "leaning_rate"), "no field 'leaning_rate'"),
         (SMALL.replace('"relay"', '"relai"'), "dataset='relai'"),
         (SMALL.replace("max_new_tokens", "max_tokens"), "max_tokens"),
@@ -186,7 +218,7 @@ def test_every_preset_is_valid_and_says_what_it_needs(name):
 
 
 def test_both_arms_meet_the_same_problems_in_the_same_order(preset):
-    from baselines.train import Run
+    from baselines.training import Run
 
     one, two = (Run(config) for config in load_preset(str(preset)).runs())
     assert [one.problems(u).tolist() for u in (1, 2)] == [two.problems(u).tolist() for u in (1, 2)]

@@ -1,0 +1,113 @@
+"""A comparison's results folder, and how it is gone on with after a kill.
+
+grid.json     the resolved configuration, and one entry for each time the comparison was started: code, versions
+cells/        a run's folder each (baselines/run_folder.py): its rows, its last checkpoint, a few transcripts
+rows.jsonl    grid.json in a line, then the rows of all cells; every figure of the report is made from it alone
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from baselines.checkpoint import replace_file
+from baselines.run_config import RunConfig
+from baselines.run_folder import CHECKPOINTS, ROWS
+from benchmarks.grid import Grid, GridError, differences
+from benchmarks.provenance import code_version
+
+HEAD, CELLS = "grid.json", "cells"
+_PACKAGES = ("torch", "transformers", "peft", "pettingzoo", "gymnasium", "numpy", "scipy")
+
+
+@dataclass(frozen=True)
+class Results:
+    """A results folder."""
+
+    folder: Path
+
+    def open(self, grid: Grid, *, resume: bool, data: Mapping[str, Any] | None = None) -> None:
+        """Begin, or go on. GridError if the folder exists and is not to be resumed, or holds another comparison, or
+        cannot be written. data: what is known of each task's problems, for the record."""
+        try:
+            head = self._found(grid, resume)
+            if head is None:
+                (self.folder / CELLS).mkdir(parents=True, exist_ok=True)
+                head = {"kind": "run", "config": grid.resolved(), "config_hash": grid.hash(), "data": dict(data or {})}
+            head["sessions"] = [*head.get("sessions", ()), session()]
+            replace_file(self.folder / HEAD, json.dumps(head).encode())
+        except OSError as fault:
+            raise GridError(f"--out {self.folder}: {fault.strerror or fault}; expected a folder to write to") from fault
+
+    def _found(self, grid: Grid, resume: bool) -> dict[str, Any] | None:
+        """The head of the comparison that is to be gone on with; None where the folder is new or empty."""
+        if not self.folder.exists() or {p.name for p in self.folder.iterdir()} <= {CELLS, HEAD + ".tmp"}:
+            return None
+        if not resume:
+            raise GridError(f"results folder {self.folder} exists: expected --resume, or another folder with --out")
+        path = self.folder / HEAD
+        if not path.is_file():
+            raise GridError(f"results folder {self.folder} holds no {HEAD}: expected a folder of compare.py")
+        try:
+            head: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            different = differences(head["config"], json.loads(json.dumps(grid.resolved())))
+        except (ValueError, KeyError, TypeError) as fault:
+            raise GridError(f"{path}: cannot be read ({fault}); expected the head of a comparison") from fault
+        if different:
+            raise GridError(
+                f"results folder {self.folder} holds another comparison; {'; '.join(different)}: "
+                "expected the same options, or another folder with --out"
+            )
+        return head
+
+    def cell(self, run: RunConfig) -> Path:
+        """The folder of a run."""
+        learner = run.learner()
+        rate = "" if learner.update == "none" else f"-lr{learner.learning_rate:g}"
+        return self.folder / CELLS / f"{run.task}-{run.arm}{rate}-{run.seed}"
+
+    def reached(self, run: RunConfig) -> int:
+        """The update of the run's last checkpoint; -1 without one."""
+        places = (self.cell(run) / CHECKPOINTS).glob("[0-9]*")
+        return max((int(place.name) for place in places if place.name.isdigit()), default=-1)
+
+    def finished(self, run: RunConfig) -> bool:
+        """Whether the run has its last checkpoint, which is written after its last row."""
+        return self.reached(run) >= run.updates
+
+    def merge(self) -> None:
+        """Write rows.jsonl anew from the head and the whole lines of all cells, unfinished ones too; atomically."""
+        lines = [(self.folder / HEAD).read_text(encoding="utf-8").strip()]
+        for path in sorted((self.folder / CELLS).glob(f"*/{ROWS}")):
+            lines += _of_cell(path)
+        replace_file(self.folder / ROWS, ("\n".join(lines) + "\n").encode())
+
+
+def _of_cell(path: Path) -> Iterator[str]:
+    """A cell's rows. Its head, of kind "run" like the comparison's, becomes one of kind "cell"."""
+    for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
+        if not line.endswith("\n"):  # being written, or cut by a kill
+            return
+        if line.startswith('{"kind": "run"'):
+            head = json.loads(line)
+            config = head.pop("config")
+            label = {name: config[name] for name in ("arm", "task", "seed")}
+            line = json.dumps({**head, "kind": "cell", **label, "learning_rate": config["learner"]["learning_rate"]})
+        yield line.rstrip("\n")
+
+
+def session() -> dict[str, Any]:
+    """What runs the comparison from now on: the code, the packages, the machine, the time."""
+    return {
+        **code_version(),
+        "versions": {name: metadata.version(name) for name in _PACKAGES} | {"python": platform.python_version()},
+        "hardware": f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}",
+        "started": time.strftime("%Y-%m-%d %H:%M:%S"),
+    }
