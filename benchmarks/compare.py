@@ -80,14 +80,18 @@ def grid_of(options: argparse.Namespace) -> Grid:
 
 def check(grid: Grid) -> None:
     """Everything that can be wrong is wrong now, before any work: arms, data sets, the models."""
-    runs = {(run.task, run.arm): run for run in grid.runs()}
-    for run in runs.values():
+    check_tasks(grid)
+    for model in {run.model for run in grid.runs()}:
+        load_model(model, allow_wheel=grid.allow_wheel)
+
+
+def check_tasks(grid: Grid) -> None:
+    """Make every environment that the runs will make, in both splits."""
+    for run in {(run.task, run.arm): run for run in grid.runs()}.values():
         played_by(run)
         make(run.environment, split="test", **run.environment_arguments)
         for arguments in run.transfer.values():
             make(run.environment, split="test", **arguments)
-    for model in {run.model for run in runs.values()}:
-        load_model(model, allow_wheel=grid.allow_wheel)
 
 
 def run_grid(grid: Grid, results: Results, workers: int) -> int:

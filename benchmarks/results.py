@@ -99,7 +99,8 @@ def _of_cell(path: Path) -> Iterator[str]:
             head = json.loads(line)
             config = head.pop("config")
             label = {name: config[name] for name in ("arm", "task", "seed")}
-            line = json.dumps({**head, "kind": "cell", **label, "learning_rate": config["learner"]["learning_rate"]})
+            rate = None if config["learner"]["update"] == "none" else config["learner"]["learning_rate"]
+            line = json.dumps({**head, "kind": "cell", **label, "learning_rate": rate})
         yield line.rstrip("\n")
 
 
