@@ -49,7 +49,8 @@ def choose_tracker(name: str | None) -> str:
     if name not in TRACKERS:
         raise ValueError(f"track={name!r}: expected one of {', '.join(TRACKERS)}")
     if name != "none" and find_spec(name) is None:
-        raise TrackerError(f"track={name!r} needs the package {name}: pip install 'marft-envs[tracking]'")
+        extra = "tracking" if name == "tensorboard" else name
+        raise TrackerError(f"track={name!r} needs the package {name}: pip install 'marft-envs[{extra}]'")
     return name
 
 

@@ -101,6 +101,8 @@ FEATURES = {
     "train": (TRAIN, "1", "import baselines"),
     "bench": (COMPARE, "Results: results/ (rows.jsonl, summary.json, report.md, curve_*.png)", None),
     "tracking": ("import tensorboard; print(1)", "1", None),
+    "wandb": ("import wandb; print(1)", "1", None),
+    "trackio": ("import trackio; print(1)", "1", None),
     "dev": (TOOLS, "[]", None),
 }
 

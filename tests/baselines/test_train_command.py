@@ -122,7 +122,7 @@ def test_mistakes_are_one_line(tmp_path, capsys, words, says):
 def test_a_tracker_that_is_missing_is_told_before_any_work(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("baselines.tracking.find_spec", lambda name: None)
     assert main([*SMALL, "--out", str(tmp_path / "run"), "--track", "wandb"]) == 1
-    assert "pip install 'marft-envs[tracking]'" in capsys.readouterr().err and not (tmp_path / "run").exists()
+    assert "pip install 'marft-envs[wandb]'" in capsys.readouterr().err and not (tmp_path / "run").exists()
 
 
 def test_what_stops_a_run_is_told_in_a_line(tmp_path, capsys, monkeypatch):
