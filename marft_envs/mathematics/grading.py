@@ -36,7 +36,7 @@ def grade(reply: str, gold: str, *, unmarked: Unmarked = "none", policy: Grading
     gold: the answer itself, without \boxed. unmarked: "none": an answer needs a mark (\boxed, <answer>, ####, "answer
     is"); "whole": a reply that as a whole is one number, with or without a full stop, counts too. policy: what counts
     as equal. An answer that uses up its time or memory is WRONG; a gold that does, a missing math-verify where it is
-    needed, and a broken worker are faults: NOT_GRADED, and counted in ``fault_counts()``.
+    needed, a broken worker and a machine too busy to compare are faults: NOT_GRADED, counted in ``fault_counts()``.
     """
     _check(gold, unmarked)
     found = _find(reply, unmarked)
@@ -109,6 +109,8 @@ class _Worked:
         self.left_s = max(0.01, self.left_s - answer.seconds)
         if answer.status == "ok":
             return answer.result
+        if answer.status == "starved":
+            raise WorkerFault("the machine was too busy: the symbolic worker got too little CPU time to compare")
         spent = "time" if answer.status == "timeout" else "memory"
         if answer.phase == "gold":
             raise WorkerFault(f"the gold answer needs more {spent} than the symbolic worker has")

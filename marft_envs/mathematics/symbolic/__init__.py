@@ -2,14 +2,16 @@
 
     process                  file         what it does
     parent (any thread)      pool.py      lends a worker to one comparison at a time, starts and closes workers
-    worker, exec'ed fresh    worker.py    locked; keeps the time; forks a child and kills it when its time is up
-    child of the worker      compare.py   reads and compares; memory and CPU limited
+    worker, exec'ed fresh    worker.py    keeps the time; forks a child and kills it when its time is up
+    child of the worker      compare.py   locked; reads and compares; memory and CPU limited
 
-What is locked: address space (MEMORY_BYTES), CPU time, nothing written to files (RLIMIT_FSIZE 0), few open files, no
-new processes in the child (RLIMIT_NPROC, which does not bind root), no new privileges, an empty environment, a working
-directory that no longer exists, and, where the kernel allows an unprivileged network namespace, no network; a verdict's
-``isolation`` says whether it does. What is not locked: reading files that the user may read, and system calls. The
-child evaluates no text as code: LaTeX is read by math-verify's grammar, trees by ``evaluate``.
+A verdict's ``isolation`` says what is locked. "landlock": the lock of ``marft_envs.sandbox`` (Landlock, a filter of
+system calls, limits, an ordinary user in place of root): a child may read the standard library and the packages that it
+compares with, and has no network, no other process and no file to write. "rlimits", where the kernel has no such lock:
+address space, CPU time, nothing written to files, few open files, no new processes (which does not bind root), no new
+privileges, and "no network" where a network namespace is allowed; files may be read. Always: MEMORY_BYTES, an empty
+environment, a working directory that no longer exists. The child evaluates no text as code: LaTeX is read by
+math-verify's grammar, trees by ``evaluate``.
 """
 
 from marft_envs.mathematics.symbolic.pool import Answer, Symbolic, WorkerFault, shared_pool

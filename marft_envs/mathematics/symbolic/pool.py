@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 LIMIT_S = 2.0
-START_LIMIT_S = 60.0
+START_LIMIT_S = 180.0
 GRACE_S = 1.0  # beyond the limit, after which the worker itself is taken for dead
 _SCRIPT = Path(__file__).with_name("worker.py")
 
@@ -35,7 +35,10 @@ class WorkerFault(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """result: equal, different, or None: cannot tell. status: "ok", "timeout", "memory". phase: "gold" or "answer"."""
+    """result: equal, different, or None: cannot tell. phase: "gold" or "answer".
+
+    status: "ok", "timeout", "memory", or "starved": the time was up, and little of it was CPU time.
+    """
 
     result: bool | None
     status: str

@@ -2,7 +2,8 @@
 compares.
 
 One JSON object a line. First in: {"paths": [...]}; first out: {"ready", "missing", "lock"}. Then each request
-{"op", "answer", "gold", "limit_s"} gets one {"status", "result", "phase"}. status: "ok", "timeout", "memory" or "died";
+{"op", "answer", "gold", "limit_s"} gets one {"status", "result", "phase"}. status: "ok", "timeout", "starved" (a
+time-out on a machine too busy to give the child the CPU), "memory" or "died";
 phase: "gold" while only the gold was looked at, else "answer". The child that ran out of time is killed and replaced: a
 fork of a process that has everything imported takes milliseconds.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import dataclasses
 import importlib.util
 import json
 import os
@@ -26,6 +28,9 @@ from typing import Any
 MEMORY_BYTES = 2**30
 CPU_SECONDS = 4
 REQUESTS_PER_CHILD = 500
+STARVED = 0.25  # of the limit, in CPU time: with less than that nothing is said of the answer
+INSIDE = Path(__file__).resolve().parents[2] / "sandbox" / "inside"
+PACKAGES = ("math_verify", "latex2sympy2_extended", "sympy", "mpmath", "antlr4", "gmpy2")
 _NO_NEW_PRIVILEGES, _PARENT_DEATH_SIGNAL = 38, 1
 _NEW_USER_SPACE, _NEW_NETWORK = 0x10000000, 0x40000000
 
@@ -39,13 +44,14 @@ def main() -> None:
         return
     sys.path += [path for path in first["paths"] if path not in sys.path]
     compare, missing = load_compare()
-    write(1, {"ready": not missing, "missing": missing, "lock": lock()})
-    child = Child(compare)
+    lock, held = make_lock()
+    write(1, {"ready": not missing, "missing": missing, "lock": held})
+    child = Child(compare, lock)
     while (request := requests.read(parent)) is not None:
         reply = child.ask(request)
         if reply["status"] != "ok" or child.served >= REQUESTS_PER_CHILD:
             child.kill()
-            child = Child(compare)
+            child = Child(compare, lock)
         write(1, reply)
     child.kill()
 
@@ -69,23 +75,43 @@ def load(name: str, path: Path) -> ModuleType:
     return module
 
 
-def lock() -> str:
-    """Give up what comparing does not need; says what holds."""
+def make_lock() -> tuple[Any, str]:
+    """(the sandbox's lock for children, what holds): Landlock, the filter of system calls and limits, as for programs.
+
+    None where this machine has no such lock: then the worker gives up what it can, here, and children are limited.
+    """
+    lock = None
+    with contextlib.suppress(OSError, ImportError):
+        lock = sandbox_lock()
     for limit, value in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_NOFILE, 32)):
         resource.setrlimit(limit, (value, value))
+    if lock is not None:
+        return lock, "landlock"
     held = "rlimits"
     with contextlib.suppress(OSError, AttributeError):
         libc = ctypes.CDLL(None, use_errno=True)
         libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
         if libc.unshare(_NEW_NETWORK) == 0 or libc.unshare(_NEW_USER_SPACE | _NEW_NETWORK) == 0:
             held += ", no network"
-    return held
+    return None, held
+
+
+def sandbox_lock() -> Any:
+    """The lock of ``marft_envs.sandbox``: children may read the standard library and the packages loaded here, as those
+    import parts of themselves late. OSError where it does not hold."""
+    start = load("marft_start", INSIDE / "start.py")
+    inside = start.load_package()
+    readable = inside["reading"].find(None)
+    packages = tuple({Path(found) for name in PACKAGES for found in getattr(sys.modules.get(name), "__path__", ())})
+    readable = dataclasses.replace(readable, trees=(*readable.trees, *packages))
+    ruleset = start.make_ruleset(inside, readable)
+    return inside["lock"].Lock.prepare(ruleset, [readable.stdlib, *packages])
 
 
 class Child:
     """A forked process that answers requests; ``ask`` gives it so long and no longer."""
 
-    def __init__(self, compare: ModuleType | None) -> None:
+    def __init__(self, compare: ModuleType | None, lock: Any) -> None:
         child_in, self.write_to = os.pipe()
         self.read_from, child_out = os.pipe()
         self.served = 0
@@ -95,6 +121,7 @@ class Child:
             for unused in (0, 1, self.write_to, self.read_from):
                 os.close(unused)
             try:
+                close(lock, worker)
                 serve(compare, child_in, child_out, worker)
             finally:
                 os._exit(1)
@@ -105,7 +132,8 @@ class Child:
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
         """The child's reply, or what became of the child."""
         self.served += 1
-        deadline = time.monotonic() + float(request["limit_s"])
+        limit_s = float(request["limit_s"])
+        deadline, used = time.monotonic() + limit_s, cpu_s(self.pid)
         phase = "gold"
         try:
             write(self.write_to, request)
@@ -114,8 +142,10 @@ class Child:
         while True:
             reply = self.lines.read_until(deadline)
             if reply is None:
-                status = "died" if self.lines.ended else "timeout"
-                return {"status": status, "phase": phase}
+                if self.lines.ended:
+                    return {"status": "died", "phase": phase}
+                starved = cpu_s(self.pid) - used < STARVED * limit_s
+                return {"status": "starved" if starved else "timeout", "phase": phase}
             if "status" in reply:
                 return {**reply, "phase": phase}
             phase = reply["phase"]
@@ -127,18 +157,31 @@ class Child:
         os.close(self.read_from)
 
 
-def serve(compare: ModuleType | None, source: int, target: int, worker: int) -> None:
-    """The child's loop. Memory is limited once, CPU time anew for each request."""
+def cpu_s(pid: int) -> float:
+    """The CPU time of a child so far (man 2 clock_getres: CLOCK_PROCESS_CPUTIME_ID of a pid), else infinite."""
+    try:
+        return time.clock_gettime(~pid << 3 | 2)
+    except (OSError, AttributeError):
+        return float("inf")
+
+
+def close(lock: Any, worker: int) -> None:
+    """The child's own limits, for good, and the lock where there is one."""
+    if lock is not None:
+        # the time of one comparison is the worker's to watch
+        lock.close_on(worker, REQUESTS_PER_CHILD * CPU_SECONDS, MEMORY_BYTES - lock.base_bytes, 0)
+        return
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+
+
+def serve(compare: ModuleType | None, source: int, target: int, worker: int) -> None:
+    """The child's loop."""
     lines = Lines(source)
     while (request := lines.read(worker)) is not None:
-        used = resource.getrusage(resource.RUSAGE_SELF)
-        seconds = int(used.ru_utime + used.ru_stime) + CPU_SECONDS
-        resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.getrlimit(resource.RLIMIT_CPU)[1]))
         try:
             result = None
             if compare is not None:

@@ -12,6 +12,7 @@ import resource
 import stat
 import struct
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,13 +45,13 @@ class Lock:
     counted: float = 0.0
 
     @classmethod
-    def prepare(cls, ruleset: int | None, stdlib: Path) -> Lock:
-        """The lock for this process's children."""
+    def prepare(cls, ruleset: int | None, places: Iterable[Path]) -> Lock:
+        """The lock for this process's children. places: folders that they must be able to read."""
         drop = os.geteuid() == 0 and ruleset is not None and _is_mapped(NOBODY)
         if ruleset is not None:
             seccomp.build(0)  # made here once, so that children inherit it
         pages = int(Path("/proc/self/statm").read_text().split()[0])
-        keep_read = os.geteuid() == 0 and not _all_may_read(stdlib)
+        keep_read = os.geteuid() == 0 and not all(map(_all_may_read, places))
         return cls(ruleset, drop, keep_read, pages * resource.getpagesize())
 
     def count_tasks(self) -> None:

@@ -49,7 +49,7 @@ def _start_again() -> None:
 
 
 def _prepare(level: str, packages: Path | None, new_root: Path):  # type: ignore[no-untyped-def]
-    inside = _load_package()
+    inside = load_package()
     for name in WARM.split():
         importlib.import_module(name)
     site.setquit()
@@ -60,11 +60,12 @@ def _prepare(level: str, packages: Path | None, new_root: Path):  # type: ignore
         importlib.import_module("numpy")
     if level == "namespace":
         inside["namespaces"].enter(readable.bound, readable.hidden, new_root)
-    ruleset = None if level == "rlimits" else _make_ruleset(inside, readable)
-    return inside["lock"].Lock.prepare(ruleset, readable.stdlib), inside["server"].serve
+    ruleset = None if level == "rlimits" else make_ruleset(inside, readable)
+    return inside["lock"].Lock.prepare(ruleset, [readable.stdlib]), inside["server"].serve
 
 
-def _make_ruleset(inside, readable):  # type: ignore[no-untyped-def]
+def make_ruleset(inside, readable):  # type: ignore[no-untyped-def]
+    """A descriptor of what may be read, for the lock. OSError where this kernel or machine has no lock."""
     if inside["landlock"].abi() == 0:
         raise OSError("the kernel has no Landlock (it came with 5.13), or it is switched off")
     if not inside["seccomp"].supported():
@@ -73,7 +74,8 @@ def _make_ruleset(inside, readable):  # type: ignore[no-untyped-def]
     return fcntl.fcntl(ruleset, fcntl.F_DUPFD_CLOEXEC, 100)  # above what children fill
 
 
-def _load_package():  # type: ignore[no-untyped-def]
+def load_package():  # type: ignore[no-untyped-def]
+    """The modules of this folder by name; also for the worker of ``mathematics.symbolic``, which has the same lock."""
     folder = Path(__file__).parent
     spec = importlib.util.spec_from_file_location(
         "marft_inside", folder / "__init__.py", submodule_search_locations=[str(folder)]

@@ -29,9 +29,8 @@ def read_cases():
 LEVELS = ("namespace", "landlock")
 
 
-@functools.cache
-def started(level):
-    """The process of one level, in a private mount namespace."""
+def start(level):
+    """A process that judges all cases on one level, in a private mount namespace."""
     if not shutil.which("unshare") or subprocess.run([*PRIVATE, "true"], capture_output=True).returncode:
         pytest.skip("no private mount namespace can be made here")
     return subprocess.Popen(
@@ -43,14 +42,22 @@ def started(level):
     )
 
 
+started = functools.cache(start)
+
+
+def verdicts_of(process, timeout_s):
+    """id -> (outcome, score, reason, isolation)."""
+    out, err = process.communicate(timeout=timeout_s)
+    assert process.returncode == 0, err[-2000:]
+    return json.loads(out)
+
+
 @functools.cache
 def verdicts(level):
-    """id -> (outcome, score, reason, isolation)."""
+    """Of a level; all levels run side by side."""
     for other in LEVELS:
-        started(other)  # they run side by side
-    out, err = started(level).communicate(timeout=300)
-    assert started(level).returncode == 0, err[-2000:]
-    return json.loads(out)
+        started(other)
+    return verdicts_of(started(level), 300)
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -64,6 +71,23 @@ def test_the_verdict_is_right(case, level):
         case["reason"],
     )
     assert isolation == level
+
+
+@pytest.mark.slow
+def test_verdicts_are_the_same_on_a_machine_loaded_to_four_times_its_cores():
+    """Sessions of their own, because Linux shares the cores out by session first."""
+    before = verdicts("namespace")
+    words = [sys.executable, "-c", "while True: pass"]
+    busy = [subprocess.Popen(words, start_new_session=True) for _ in range(4 * (os.cpu_count() or 1))]
+    try:
+        loaded = verdicts_of(start("namespace"), 1500)
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+    assert {key: verdict[:2] for key, verdict in loaded.items()} == {
+        key: verdict[:2] for key, verdict in before.items()
+    }
 
 
 def test_the_shared_case_file_is_there():
