@@ -4,35 +4,31 @@ Whose turn it is, what they see, who is paid and when it ends. The tuple <V, N, 
 (arXiv 2504.16129, section 3); in its terms every action is a text, the state is the problem plus the transcript, T
 appends the text, R is the team's graded score, and D decides order and visibility.
 
-One episode: each round, the agents that D names act once, in an execution order of D; after the last round, or
-earlier by the team's stop rule, the texts of the answering agents are graded. A wrong answer *terminates*. A fault of
-the grader or of a tool *truncates*, with reward 0 and the reason in ``infos[agent]["not_graded"]``, so that runners can
-drop and count it; so does an outside limit, with the reason in ``infos[agent]["truncated"]``.
+One episode: each round, the agents that D names act once, in an execution order of D (``turn_taking.py``); after the
+last round, or earlier by the team's stop rule, the texts of the answering agents are graded (``ending.py``). This
+module has what PettingZoo asks for, what an agent sees, and what becomes of its reply.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from gymnasium import Space
-from pettingzoo import AECEnv
 
 from marft_envs import rendering
 from marft_envs.indexing import UNLIMITED, check_index
 from marft_envs.observation import heard, opening
-from marft_envs.reward import Reward, TeamOutcome, as_reward
+from marft_envs.reward import Reward, as_reward
 from marft_envs.spaces import ChoiceText, UnicodeText, is_utf8, message_space
 from marft_envs.suggest import expected
 from marft_envs.task import Problem, Task
 from marft_envs.team import Role, Team
 from marft_envs.tools import ToolFault, answer_call, find_call
 from marft_envs.transcript import Turn, new_turn
-from marft_envs.verdict import Outcome, Verdict
+from marft_envs.turn_taking import Memory, Order, TurnTaking
 
-Memory = Literal["none", "own", "parents", "all"]
-Order = Literal["stable", "random"]
 MEMORIES = ("none", "own", "parents", "all")
 ORDERS = ("stable", "random")
 RENDER_MODES = ("human", "ansi")
@@ -49,7 +45,7 @@ def _count(name: str, value: Any) -> None:
         raise ValueError(f"{name}={value!r}: expected an integer of at least 1")
 
 
-class FlexMG(AECEnv[str, dict[str, Any], str]):
+class FlexMG(TurnTaking):
     """A team on a task, one text action per turn. ``env()`` of a task's module puts a guard around it.
 
     task: problems and grader. team: roles, D and stop rule. name: the versioned module's, "math_v0"; by default the
@@ -62,8 +58,6 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
     """
 
     metadata: dict[str, Any]
-    agent_selection: str
-    _position: int
 
     def __init__(
         self,
@@ -155,19 +149,10 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
         self._public = self.problem.public
         self._heads = {a: opening(a, role, self._public) for a, role in self._roles.items()}
 
-        agents = self.possible_agents
-        self.agents = list(agents)
-        self.rewards: dict[str, float] = dict.fromkeys(agents, 0.0)
-        self._cumulative_rewards: dict[str, float] = dict.fromkeys(agents, 0.0)
-        self.terminations = dict.fromkeys(agents, False)
-        self.truncations = dict.fromkeys(agents, False)
-        self.infos: dict[str, dict[str, Any]] = {agent: {} for agent in agents}
-
-        self.transcript: list[Turn] = []
-        self.feedback: list[Turn] = []
-        self.outcome: TeamOutcome | None = None
-        self.over = False
-        self._memories: dict[str, list[Turn]] = {agent: [] for agent in agents}
+        self._open_books()
+        self.transcript = []
+        self.feedback = []
+        self._memories = {agent: [] for agent in self.possible_agents}
         self._begin_round(0)
         if self.render_mode == "human":
             print(rendering.head(self))
@@ -261,96 +246,6 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
     def close(self) -> None:
         """Nothing is held open."""
 
-    # ---- whose turn
-
-    @property
-    def generation(self) -> tuple[str, ...]:
-        """The agents that may act now: the selected one first, then all others of this round whose parents have spoken.
-        None of them sees another's action of this round, so they may be sampled at the same time."""
-        if self.over:
-            return ()
-        said = self._said
-        ready = tuple(a for a in self._order[self._position :] if all(p in said for p in self._parents[a]))
-        return ready
-
-    def _begin_round(self, number: int) -> None:
-        self.round = number
-        self._said: dict[str, Turn] = {}
-        self._tool_turns: list[Turn] = []
-        schedule = self.team.schedule
-        dependency = schedule.static or schedule.begin(self._public, self.transcript, number)
-        self._parents: dict[str, tuple[str, ...]] = dependency.parents
-        self._order = dependency.order
-        if self.order == "random":
-            self._order = self._shuffled(dependency)
-        self._position = 0
-        self._stop_asked = False
-        self.agent_selection = self._order[0]
-
-    def _shuffled(self, dependency: Any) -> tuple[str, ...]:
-        """A random linear extension; parents are then seen in this order."""
-        order: tuple[str, ...] = dependency.random_order(self._rng)
-        place = {agent: i for i, agent in enumerate(order)}
-        self._parents = {a: tuple(sorted(p, key=place.__getitem__)) for a, p in dependency.parents.items()}
-        return order
-
-    def _end_of_order(self) -> None:
-        """All known agents of the round have spoken: an orchestrator may name more, else the round is over."""
-        if self.team.schedule.static is None and self._extended():
-            return
-        if self.round + 1 == self.rounds or self._stop_asked or self._stops():
-            self._finish()
-        else:
-            self._remember()
-            if not self.over:
-                self._begin_round(self.round + 1)
-
-    def _stops(self) -> bool:
-        rule = self.team.stop_rule
-        return rule is not None and rule(tuple(self._said.values()), self.task)
-
-    def _extended(self) -> bool:
-        more = self.team.schedule.extend(self._public, self.transcript, self.round)
-        if more is None:
-            return False
-        orchestrator = self._order[-1]
-        self._stop_asked = more.stop
-        if more.malformed:
-            self.infos[orchestrator]["plan_malformed"] = more.malformed
-        if more.dependency is None:
-            return False
-        self._order = (orchestrator, *more.dependency.order)
-        self._parents = {orchestrator: ()} | {a: (orchestrator, *p) for a, p in more.dependency.parents.items()}
-        self.agent_selection = self._order[self._position]
-        return True
-
-    def _remember(self) -> None:
-        """Move the finished round into each agent's memory, as far as the policy lets it, with the task's feedback."""
-        told = self._feedback()
-        for agent, memory in self._memories.items():
-            sees = {
-                "none": (),
-                "own": (agent,),
-                "parents": (agent, *self._parents.get(agent, ())),
-                "all": tuple(self._said),
-            }[self.memory]
-            memory.extend(turn for speaker, turn in self._said.items() if speaker in sees)
-            memory.extend(turn for turn in told if turn.agent in sees)
-
-    def _feedback(self) -> list[Turn]:
-        """What the task tells of the answering agents' texts of the finished round; a fault of it ends the episode."""
-        answers = {agent: answer for agent, answer in self.answers().items() if agent in self._said}
-        try:
-            texts = {agent: self.task.feedback(*answer) for agent, answer in answers.items()}
-        except Exception as fault:  # the same boundary as the grader's
-            self._fail(f"feedback: {type(fault).__name__}: {fault}")
-            return []
-        told = [Turn(self.round, agent, text, "feedback") for agent, text in texts.items() if text]
-        self.feedback += told
-        if self.render_mode == "human":
-            print(*(rendering.line(self, turn) for turn in told), sep="\n")
-        return told
-
     # ---- one reply
 
     def _repaired(self, agent: str, action: str) -> str:
@@ -385,111 +280,5 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
             self._check_turn_limit()
         return True
 
-    # ---- the end
 
-    def answers(self) -> dict[str, tuple[str, Problem]]:
-        """What is to be graded: for each answering agent that spoke, its last text and the problem with its gold."""
-        last_text = {turn.agent: turn.text for turn in self.transcript if turn.kind == "say"}
-        p, answering = self.problem, self.team.answering
-        each = isinstance(p.gold, Mapping) and set(answering) <= set(p.gold)
-        return {
-            agent: (last_text[agent], Problem(p.index, p.prompt, p.gold[agent], p.private, p.notes) if each else p)
-            for agent in answering
-            if agent in last_text
-        }
-
-    def grade(self) -> dict[str, Verdict]:
-        """The verdict on each answering agent's text; an exception of the grader is NOT_GRADED, never a zero."""
-        return {agent: grade_one(self.task, *answer) for agent, answer in self.answers().items()}
-
-    def _finish(self) -> None:
-        self.over = True
-        self.agent_selection = self.agents[0]
-        if self.defer_grading:
-            self.terminations = dict.fromkeys(self.agents, True)
-        else:
-            self.settle(self.grade())
-
-    def settle(self, verdicts: Mapping[str, Verdict]) -> None:
-        """Book the verdicts of the answering agents: rewards and infos, and the end as termination, or as truncation
-        after a fault. An answering agent that never spoke gave no answer. Without effect on a truncated episode."""
-        if self.outcome is not None or any(self.truncations.values()):
-            return
-        silent = {a: Verdict.no_answer("never spoke") for a in self.team.answering if a not in verdicts}
-        verdicts = {**verdicts, **silent}
-        faults = "; ".join(f"{agent}: {v.reason}" for agent, v in verdicts.items() if not v.graded)
-        self.outcome = TeamOutcome(
-            agents=self.team.agents,
-            answering=self.team.answering,
-            verdicts=verdicts,
-            score=0.0 if faults else self.task.team_score(verdicts),
-            last_agent=self.transcript[-1].agent,
-            rounds=self.round + 1,
-        )
-        if faults:
-            self._fail(faults)
-        else:
-            self._pay(self.outcome)
-        for agent, verdict in verdicts.items():
-            self.infos[agent]["verdict"] = str(verdict.outcome)
-        if self.render_mode == "human":
-            print("\n".join(rendering.tail(self)))
-
-    def _pay(self, outcome: TeamOutcome) -> None:
-        paid = self.reward(outcome)
-        self.terminations = dict.fromkeys(self.agents, True)
-        for agent in self.agents:
-            info, reward = self.infos[agent], paid[agent]
-            info["score"] = outcome.score
-            verdict = outcome.verdicts.get(agent)
-            if self.format_bonus and verdict is not None and verdict.outcome is not Outcome.NO_ANSWER:
-                info["format_bonus"] = self.format_bonus
-                reward += self.format_bonus
-            self.rewards[agent] = reward
-            self._cumulative_rewards[agent] += reward
-
-    def _fail(self, faults: str) -> None:
-        self._truncate("not_graded", faults)
-
-    def truncate(self, reason: str) -> None:
-        """End the episode by an outside limit (a budget of turns or tokens): truncated, reward 0, not graded."""
-        if not self.over:
-            self._truncate("truncated", reason)
-
-    def _truncate(self, key: str, reason: str) -> None:
-        self.over = True
-        self.agent_selection = self.agents[0]
-        self.terminations = dict.fromkeys(self.agents, False)
-        self.truncations = dict.fromkeys(self.agents, True)
-        for agent in self.agents:
-            self.infos[agent][key] = reason
-
-    def _check_turn_limit(self) -> None:
-        if self.max_turns is not None and len(self.transcript) >= self.max_turns:
-            self.truncate(f"max_turns={self.max_turns}")
-
-    def _dead_step(self, agent: str, action: Any) -> None:
-        if action is not None:
-            raise ValueError(f"action of {agent}: got {action!r:.80} after its end, expected None")
-        agents = self.agents
-        if len(agents) == len(self.possible_agents):  # rewards are those of the last live step, for one dead step
-            self.rewards = dict.fromkeys(agents, 0.0)
-        for table in (self.terminations, self.truncations, self.rewards, self._cumulative_rewards, self.infos):
-            del table[agent]
-        agents.remove(agent)
-        if agents:
-            self.agent_selection = agents[0]
-
-
-def grade_one(task: Task, answer: str, problem: Problem) -> Verdict:
-    """``task.grade`` behind the boundary of faults: whatever it raises becomes NOT_GRADED with the exception's name."""
-    try:
-        verdict = task.grade(answer, problem)
-    except Exception as fault:  # the boundary: a grader's fault is counted, not scored
-        return Verdict.not_graded(f"{type(fault).__name__}: {fault}")
-    if not isinstance(verdict, Verdict):
-        return Verdict.not_graded(f"{task.name}.grade returned {type(verdict).__name__}, expected Verdict")
-    return verdict
-
-
-__all__ = ["FlexMG", "Turn", "grade_one"]
+__all__ = ["FlexMG", "Turn"]

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 
-from marft_envs.flex_mg import FlexMG, grade_one
+from marft_envs.ending import grade_one
+from marft_envs.flex_mg import FlexMG
 from marft_envs.task import Problem
 from marft_envs.verdict import Verdict
 

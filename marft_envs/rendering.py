@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 from marft_envs.transcript import Turn
 
 if TYPE_CHECKING:
+    from marft_envs.ending import Ending
     from marft_envs.flex_mg import FlexMG
+    from marft_envs.turn_taking import TurnTaking
 
 
 def head(game: FlexMG) -> str:
@@ -18,23 +20,23 @@ def head(game: FlexMG) -> str:
     return "\n".join(text for text in lines if text)
 
 
-def line(game: FlexMG, turn: Turn) -> str:
+def line(game: TurnTaking, turn: Turn) -> str:
     """One turn."""
     mark = f" (round {turn.round})" if game.rounds > 1 else ""
     who = {"result": "tool", "feedback": f"task to {turn.agent}"}.get(turn.kind, turn.agent)
     return f"[{who}{mark}] {turn.text}"
 
 
-def tail(game: FlexMG) -> list[str]:
-    """How it came out, once it has."""
-    if game.outcome is None:
-        reasons = {info[key] for info in game.infos.values() for key in ("truncated", "not_graded") if key in info}
-        return [f"=> truncated: {reason}" for reason in sorted(reasons)]
+def tail(game: Ending) -> list[str]:
+    """How it came out, once it has: the verdicts, then the team's score, or why there is none."""
+    verdicts = game.outcome.verdicts if game.outcome else {}
     lines = [
         f"=> {agent}: {verdict.outcome}" + (f" ({verdict.reason})" if verdict.reason else "")
-        for agent, verdict in game.outcome.verdicts.items()
+        for agent, verdict in verdicts.items()
     ]
-    return [*lines, f"=> team score {game.outcome.score:g}"]
+    if game.cut:
+        return [*lines, f"=> truncated: {game.cut}"]
+    return [*lines, f"=> team score {game.outcome.score:g}"] if game.outcome else []
 
 
 def episode(game: FlexMG) -> str:
