@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from marft_envs import registry
 from marft_envs.dependency import CycleError, Dependency
 from marft_envs.flex_mg import FlexMG
+from marft_envs.orchestration import Orchestrated
 from marft_envs.registry import make, register
-from marft_envs.schedule import Orchestrated, PerRound
+from marft_envs.schedule import PerRound
 from marft_envs.task import Problem, Task
 from marft_envs.team import Role, Team
 from marft_envs.verdict import Outcome, Verdict

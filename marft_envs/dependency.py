@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from marft_envs import diagram
 from marft_envs.suggest import did_you_mean, expected
 
 PRESETS = ("none", "chain", "star", "tree", "layers", "full")
@@ -138,15 +139,11 @@ class Dependency:
 
     def to_mermaid(self) -> str:
         """A Mermaid flowchart, for Markdown pages."""
-        return "\n".join(["flowchart LR", *self._drawn("    {}", "    {} --> {}")])
+        return diagram.mermaid([diagram.Part(self.agents, self.edges)])
 
     def to_graphviz(self) -> str:
         """A Graphviz digraph, for ``dot``."""
-        return "\n".join(["digraph D {", "    rankdir=LR", *self._drawn('    "{}"', '    "{}" -> "{}"'), "}"])
-
-    def _drawn(self, node: str, edge: str) -> list[str]:
-        connected = {agent for pair in self.edges for agent in pair}
-        return [node.format(a) for a in self.agents if a not in connected] + [edge.format(*e) for e in self.edges]
+        return diagram.graphviz([diagram.Part(self.agents, self.edges)])
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -159,8 +156,8 @@ class Dependency:
         return hash((self.agents, self.matrix.tobytes()))
 
     def __str__(self) -> str:
-        lines = [f"{' , '.join(self.parents[a]) or '(nobody)'} -> {a}" for a in self.order]
-        return "\n".join(lines)
+        """Who sees whom, a line for each agent in execution order."""
+        return "\n".join(f"{agent} sees {', '.join(self.parents[agent]) or 'nobody'}" for agent in self.order)
 
     def __repr__(self) -> str:
         return f"Dependency.from_edges({list(self.agents)!r}, {list(self.edges)!r})"

@@ -93,14 +93,13 @@ class Ending(AECEnv[str, dict[str, Any], str]):
             last_agent=self.transcript[-1].agent,
             rounds=self.round + 1,
         )
-        if faults:
-            self._cut("not_graded", faults)
-        else:
-            self._pay(self.outcome)
         for agent, verdict in verdicts.items():
             self.infos[agent]["verdict"] = str(verdict.outcome)
-        if self.render_mode == "human":
-            print("\n".join(rendering.tail(self)))
+        if faults:
+            self._fail(faults)
+        else:
+            self._pay(self.outcome)
+            self._show_end()
 
     def _pay(self, outcome: TeamOutcome) -> None:
         paid = self.reward(outcome)
@@ -120,16 +119,11 @@ class Ending(AECEnv[str, dict[str, Any], str]):
     def truncate(self, reason: str) -> None:
         """End the episode by an outside limit (a budget of turns or tokens): truncated, reward 0, not graded."""
         if not self.over:
-            self._stop_here("truncated", reason)
+            self._cut("truncated", reason)
 
     def _fail(self, fault: str) -> None:
         """End the episode by a fault that is no agent's: truncated, reward 0, not graded."""
-        self._stop_here("not_graded", fault)
-
-    def _stop_here(self, key: str, reason: str) -> None:
-        self._cut(key, reason)
-        if self.render_mode == "human":
-            print("\n".join(rendering.tail(self)))
+        self._cut("not_graded", fault)
 
     def _cut(self, key: str, reason: str) -> None:
         self.over = True
@@ -139,6 +133,11 @@ class Ending(AECEnv[str, dict[str, Any], str]):
         self.truncations = dict.fromkeys(self.agents, True)
         for agent in self.agents:
             self.infos[agent][key] = reason
+        self._show_end()
+
+    def _show_end(self) -> None:
+        if self.render_mode == "human":
+            print("\n".join(rendering.tail(self)))
 
     def _check_turn_limit(self) -> None:
         if self.max_turns is not None and len(self.transcript) >= self.max_turns:

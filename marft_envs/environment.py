@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from marft_envs.flex_mg import FlexMG
@@ -34,6 +35,29 @@ def choose_team(spec: str | Team, ready_made: Mapping[str, Callable[[], Team]]) 
     if not isinstance(spec, str) or spec not in ready_made:
         raise ValueError(expected("team", spec, ready_made, ", a .yaml file or a marft_envs.Team"))
     return ready_made[spec]()
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What the arguments ``dataset`` and ``team`` of a subject's environment choose from, by name.
+
+    name: the environment's, "math_v0". datasets: what makes a task, by the data set's name. teams: ready-made ones.
+    """
+
+    name: str
+    datasets: Mapping[str, Callable[..., Task]]
+    teams: Mapping[str, Callable[[], Team]]
+
+    def game(self, dataset: str | Task, team: str | Team, arguments: Mapping[str, Any], **in_place: Any) -> FlexMG:
+        """The game; arguments: the game's and the data set's, mixed. in_place: ``dependency`` and ``stop``."""
+        if isinstance(dataset, Task):
+            maker: Callable[..., Task] = lambda: dataset  # noqa: E731
+        elif isinstance(dataset, str) and dataset in self.datasets:
+            maker = self.datasets[dataset]
+        else:
+            raise ValueError(expected("dataset", dataset, self.datasets, ", or a marft_envs.Task"))
+        what = f"dataset={getattr(dataset, 'name', dataset)!r}"
+        return make_game(self.name, maker, choose_team(team, self.teams), arguments, what=what, **in_place)
 
 
 def make_game(

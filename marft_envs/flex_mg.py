@@ -18,7 +18,7 @@ import numpy as np
 from gymnasium import Space
 
 from marft_envs import rendering
-from marft_envs.indexing import UNLIMITED, check_index
+from marft_envs.indexing import UNLIMITED, check_index, whole_number
 from marft_envs.observation import heard, opening
 from marft_envs.reward import Reward, as_reward
 from marft_envs.spaces import ChoiceText, UnicodeText, is_utf8, message_space
@@ -40,9 +40,10 @@ def _one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
         raise ValueError(expected(name, value, allowed))
 
 
-def _count(name: str, value: Any) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name}={value!r}: expected an integer of at least 1")
+def _of_type(name: str, value: Any, kinds: type | tuple[type, ...]) -> None:
+    if not isinstance(value, kinds):
+        wanted = " or ".join(kind.__name__ for kind in (kinds if isinstance(kinds, tuple) else (kinds,)))
+        raise TypeError(f"{name}={value!r:.80}: got {type(value).__name__}, expected {wanted}")
 
 
 class FlexMG(TurnTaking):
@@ -78,9 +79,13 @@ class FlexMG(TurnTaking):
         _one_of("memory", memory, MEMORIES)
         _one_of("order", order, ORDERS)
         _one_of("render_mode", render_mode, (None, *RENDER_MODES))
-        _count("rounds", rounds)
+        _of_type("task", task, Task)
+        _of_type("team", team, Team)
+        rounds = whole_number("rounds", rounds, 1)
         if max_turns is not None:
-            _count("max_turns", max_turns)
+            max_turns = whole_number("max_turns", max_turns, 1)
+        _of_type("format_bonus", format_bonus, (int, float))
+        _of_type("defer_grading", defer_grading, bool)
         team.schedule.check_rounds(rounds)
         self.task, self.team = task, team
         self.rounds, self.memory, self.order = rounds, memory, order
@@ -104,6 +109,7 @@ class FlexMG(TurnTaking):
         }
         self.state_space = message_space(max(role.max_observed_chars for role in team.roles.values()))
         self._roles = dict(team.roles)
+        self._briefing = dict(team.schedule.briefing(team.roles, team.answering, rounds))
         self._limits = {agent: role.max_chars for agent, role in team.roles.items()}
         self._particular = {a for a, role in team.roles.items() if role.choices or role.reply_prefix or role.tools}
         self._rng = np.random.default_rng()
@@ -128,26 +134,35 @@ class FlexMG(TurnTaking):
 
     def observation_space(self, agent: str) -> Any:
         """The same object every time: ``{"messages": tuple of {"role", "name", "content"}, "reply_prefix"}``."""
-        return self.observation_spaces[agent]
+        return self._of(agent, self.observation_spaces)
 
     def action_space(self, agent: str) -> Any:
         """The same object every time: any UTF-8 text up to the role's ``max_chars``, or the role's choices."""
-        return self.action_spaces[agent]
+        return self._of(agent, self.action_spaces)
+
+    def _of(self, agent: str, table: Mapping[str, Any]) -> Any:
+        if agent not in table:
+            raise ValueError(expected("agent", agent, self.possible_agents))
+        return table[agent]
 
     def reset(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> None:
         """Begin an episode. A seed re-creates the generator, None continues its stream.
 
         ``options={"index": i}`` pins the problem, whatever the seed; without it the generator draws the index. The
-        same arguments give the same episode in every process. Unknown option keys are tolerated.
+        same arguments give the same episode in every process. Unknown option keys are tolerated: wrappers of other
+        libraries add their own. TypeError and ValueError name a seed or options of another kind, IndexError an index
+        outside the task.
         """
+        if options is not None and not isinstance(options, Mapping):
+            raise TypeError(f"options={options!r:.80}: got {type(options).__name__}, expected {{'index': 3}} or None")
         if seed is not None:
-            self._rng = np.random.default_rng(seed)
-        index = (options or {}).get("index")
+            self._rng = np.random.default_rng(whole_number("seed", seed, 0))
+        index = options.get("index") if options else None
         if index is None:
             index = int(self._rng.integers(UNLIMITED if self.task.size is None else self.task.size))
         self.problem: Problem = self.task.problem(check_index(self.task, index))
         self._public = self.problem.public
-        self._heads = {a: opening(a, role, self._public) for a, role in self._roles.items()}
+        self._heads = {a: opening(a, role, self._public, self._briefing.get(a, "")) for a, role in self._roles.items()}
 
         self._open_books()
         self.transcript = []
@@ -177,7 +192,10 @@ class FlexMG(TurnTaking):
     def observe(self, agent: str) -> dict[str, Any]:
         """What ``agent`` would read if it were its turn now: profile, problem, memory, this round's parents. Also for
         agents that do not act now, and after the end."""
-        role = self._roles[agent]
+        try:
+            role = self._roles[agent]
+        except KeyError:
+            raise ValueError(expected("agent", agent, self.possible_agents)) from None
         limit, said = role.max_observed_chars, self._said
         messages = []
         for message in self._heads[agent]:

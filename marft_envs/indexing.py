@@ -1,4 +1,4 @@
-"""The index of a problem is an int within the task, or a clear error; the game and ``@register`` see to it."""
+"""Whole numbers that users give: a problem's index within its task, a seed, a count; or a clear error."""
 
 from __future__ import annotations
 
@@ -13,16 +13,28 @@ UNLIMITED = 2**31
 """How many problems a task of size None has."""
 
 
-def check_index(task: Task, index: Any) -> int:
-    """``index`` as an int (NumPy's integers too); TypeError for anything else, IndexError outside the task."""
+def whole_number(
+    name: str, value: Any, low: int, high: int | None = None, *, of: str = "", error: type[Exception] = ValueError
+) -> int:
+    """``value`` as an int from low to high, NumPy's integers too.
+
+    TypeError for another type (a bool is one), ``error`` outside the range. of: " of relay", whose number it is.
+    """
     try:
-        number = operator.index(index)
+        number = operator.index(value)
     except TypeError:
-        raise TypeError(f"index={index!r} of {task.name}: got {type(index).__name__}, expected int") from None
-    size = UNLIMITED if task.size is None else task.size
-    if not 0 <= number < size:
-        raise IndexError(f"index={number} of {task.name}: expected 0 to {size - 1}")
+        number = None
+    if number is None or isinstance(value, bool):
+        raise TypeError(f"{name}={value!r:.80}{of}: got {type(value).__name__}, expected int")
+    if number < low or (high is not None and number > high):
+        raise error(f"{name}={number}{of}: expected {f'at least {low}' if high is None else f'{low} to {high}'}")
     return number
+
+
+def check_index(task: Task, index: Any) -> int:
+    """``index`` as an int; TypeError for anything else, IndexError outside the task."""
+    size = UNLIMITED if task.size is None else task.size
+    return whole_number("index", index, 0, size - 1, of=f" of {task.name}", error=IndexError)
 
 
 def with_checked_index(problem: Callable[[Any, int], Problem]) -> Callable[[Any, int], Problem]:

@@ -6,8 +6,6 @@ observation; algorithms.md section 1). Nothing here can see the gold: it gets ``
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from marft_envs.task import PublicProblem
 from marft_envs.team import Role
 from marft_envs.transcript import Turn
@@ -15,11 +13,15 @@ from marft_envs.transcript import Turn
 Message = dict[str, str]
 
 
-def opening(agent: str, role: Role, problem: PublicProblem) -> tuple[Message, ...]:
-    """The messages that stand before anybody has spoken: the profile, then the problem with the private part."""
+def opening(agent: str, role: Role, problem: PublicProblem, briefing: str = "") -> tuple[Message, ...]:
+    """The messages that stand before anybody has spoken: the profile, then the problem with the private part.
+
+    briefing: what the team's schedule tells the agent, at the end of its profile ("" for most).
+    """
+    profile = "\n\n".join(part for part in (role.profile, briefing) if part)
     task = "\n\n".join(part for part in (problem.prompt, problem.private.get(agent, "")) if part)
     messages = (
-        {"role": "system", "name": agent, "content": role.profile},
+        {"role": "system", "name": agent, "content": profile},
         {"role": "user", "name": "task", "content": task},
     )
     return tuple(message for message in messages if message["content"])
@@ -37,12 +39,3 @@ def heard(agent: str, limit: int, turn: Turn) -> Message:
     if kind == "feedback":
         return {"role": "user", "name": "task", "content": text}
     return {"role": "assistant" if speaker == agent else "user", "name": speaker, "content": text}
-
-
-def observe(agent: str, role: Role, problem: PublicProblem, visible: Iterable[Turn]) -> tuple[Message, ...]:
-    """All messages that ``agent`` reads; visible: the turns that D and the memory policy let through, oldest first.
-
-    The game composes the same two functions itself, with the opening kept (``FlexMG.observe``).
-    """
-    heard_now = (heard(agent, role.max_observed_chars, turn) for turn in visible)
-    return (*opening(agent, role, problem), *heard_now)

@@ -60,7 +60,9 @@ def _members(name: str, texts: RoleTexts) -> tuple[dict[str, Role], str | list[t
     """(roles, D). duo: a chain; trio and quartet: each sees all before; octet: see ``_octet_edges``."""
     if name == "solo":
         return {"actor_0": Role(texts.solo, answers=True)}, "chain"
-    planner, reasoner, checker = Role(texts.planner), Role(texts.reasoner), Role(texts.checker)
+    planner = Role(texts.planner, summary="says which steps lead to the answer")
+    reasoner = Role(texts.reasoner, summary="works out the solution")
+    checker = Role(texts.checker, summary="looks for mistakes in the work of the others")
     actor = {"actor_0": Role(texts.actor, answers=True)}
     if name == "duo":
         return {"reasoner_0": reasoner} | actor, "chain"

@@ -1,30 +1,35 @@
 """D over the rounds: the same each round, a list, a function, or decided by an agent's own reply.
 
 A schedule gives, for each round, the ``Dependency`` of the agents that act in it: all agents, or some. The orchestrated
-one learns it in the middle of the round: the orchestrator speaks first, and its reply says who acts next or which plan
-of sub-tasks to run (dynamic organisation; Flex-MG lets D_t change with t, algorithms.md section 1).
+one (``orchestration.py``) learns it in the middle of the round. ``print(team.dependency)`` shows who sees whom.
 """
 
 from __future__ import annotations
 
-import re
+import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from marft_envs.dependency import PRESETS, CycleError, Dependency, as_dependency
-from marft_envs.suggest import expected
+from marft_envs import diagram
+from marft_envs.dependency import PRESETS, Dependency, as_dependency
 from marft_envs.task import PublicProblem
 from marft_envs.transcript import Turn
+
+if TYPE_CHECKING:
+    from marft_envs.team import Role
 
 Transcript = Sequence[Turn]
 
 
 class Schedule(ABC):
-    """Which agents act in a round, in which order, and who sees whom. agents: all of them, in listed order."""
+    """Which agents act in a round, in which order, and who sees whom. agents: all of them, in listed order.
+
+    ``str`` of it says who sees whom; equal by its settings.
+    """
 
     agents: tuple[str, ...]
     static: Dependency | None = None
@@ -39,9 +44,36 @@ class Schedule(ABC):
         return None
 
     def check_rounds(self, rounds: int) -> None:
-        """ValueError where the schedule does not fit a game of ``rounds`` rounds."""
-        if rounds < 1:
-            raise ValueError(f"rounds={rounds!r}: expected at least 1")
+        """ValueError where the schedule does not fit a game of ``rounds`` rounds; by default it fits any."""
+        return None
+
+    def bound(self, agents: Sequence[str]) -> Schedule:
+        """This schedule for a team of ``agents``; ValueError where it is of others."""
+        if self.agents != tuple(agents):
+            raise ValueError(f"dependency is over agents {list(self.agents)}: expected {list(agents)}")
+        return self
+
+    def briefing(self, roles: Mapping[str, Role], answering: Sequence[str], rounds: int) -> Mapping[str, str]:
+        """What agents are told of the schedule, at the end of their system messages: by agent, for some or for none."""
+        return {}
+
+    @abstractmethod
+    def parts(self) -> list[diagram.Part]:
+        """The graphs to draw; ValueError where there are none before a round begins."""
+
+    def to_mermaid(self) -> str:
+        """A Mermaid flowchart, for Markdown pages."""
+        return diagram.mermaid(self.parts())
+
+    def to_graphviz(self) -> str:
+        """A Graphviz digraph, for ``dot``."""
+        return diagram.graphviz(self.parts())
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.agents))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +81,13 @@ class Extension:
     """What an orchestrator's reply comes to.
 
     dependency: over the agents that act now, None for nobody; all of them see the orchestrator. stop: the episode is to
-    end with this round. malformed: why the reply could not be read, else "".
+    end with this round. malformed: why the reply could not be read, else "". unknown: names in it that nobody has.
     """
 
     dependency: Dependency | None
     stop: bool = False
     malformed: str = ""
+    unknown: tuple[str, ...] = ()
 
 
 class Static(Schedule):
@@ -66,6 +99,12 @@ class Static(Schedule):
 
     def begin(self, problem: PublicProblem, transcript: Transcript, round: int) -> Dependency:
         return self._dependency
+
+    def parts(self) -> list[diagram.Part]:
+        return [diagram.Part(self.agents, self._dependency.edges)]
+
+    def __str__(self) -> str:
+        return str(self._dependency)
 
 
 class PerRound(Schedule):
@@ -84,6 +123,12 @@ class PerRound(Schedule):
         if rounds != len(self.dependencies):
             raise ValueError(f"rounds={rounds!r}: expected {len(self.dependencies)}, one for each D of the list")
 
+    def parts(self) -> list[diagram.Part]:
+        return [diagram.Part(self.agents, d.edges, f"round {number}") for number, d in enumerate(self.dependencies)]
+
+    def __str__(self) -> str:
+        return "\n".join(f"round {number}:\n{indented(d)}" for number, d in enumerate(self.dependencies))
+
 
 class Called(Schedule):
     """D from a function ``(problem, transcript, round) -> spec``, called at the beginning of each round.
@@ -97,100 +142,38 @@ class Called(Schedule):
 
     def begin(self, problem: PublicProblem, transcript: Transcript, round: int) -> Dependency:
         spec = self.function(problem, tuple(transcript), round)
-        return _over_some(
-            as_dependency(spec, spec.agents if isinstance(spec, Dependency) else self.agents), self.agents
+        return over_some(as_dependency(spec, spec.agents if isinstance(spec, Dependency) else self.agents), self.agents)
+
+    def parts(self) -> list[diagram.Part]:
+        raise ValueError(
+            f"D is decided by the function {name_of(self.function)} in each round: expected a fixed one; "
+            "env.unwrapped.dependency is the D of the round being played"
+        )
+
+    def __str__(self) -> str:
+        page = (inspect.getdoc(self.function) if inspect.isroutine(self.function) else "") or ""
+        told = f": {page.splitlines()[0]}" if page else ""
+        return (
+            f"decided at the beginning of each round by the function {name_of(self.function)}(problem, transcript, "
+            f"round){told}\nover {', '.join(self.agents)}"
         )
 
 
-def _over_some(dependency: Dependency, agents: tuple[str, ...]) -> Dependency:
+def name_of(function: Any) -> str:
+    """How a function is called in texts for people."""
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def indented(text: Any) -> str:
+    """Each line two places to the right."""
+    return "\n".join(f"  {line}" for line in str(text).splitlines())
+
+
+def over_some(dependency: Dependency, agents: tuple[str, ...]) -> Dependency:
     strangers = [a for a in dependency.agents if a not in agents]
     if strangers:
         raise ValueError(f"dependency is over {strangers}, which are not in the team: expected some of {list(agents)}")
     return dependency
-
-
-Reader = Callable[[str, tuple[str, ...]], "Dependency | None"]
-
-
-class Orchestrated(Schedule):
-    """The orchestrator speaks first in every round; its reply decides who acts after it, seeing its text.
-
-    read: ``(reply, other agents) -> Dependency`` over those that act, None for a reply without a plan:
-    ``names_next`` (one agent) or ``names_plan`` (sub-tasks with their order), or your own. finish: the word that ends
-    the episode with this round. fallback: D of the others when the reply cannot be read; the fault of form is flagged
-    in the orchestrator's info. Write it as ``Orchestrated("manager_0")``; the game binds it to its team.
-    """
-
-    def __init__(
-        self,
-        orchestrator: str,
-        *,
-        read: Reader | None = None,
-        finish: str = "FINISH",
-        fallback: Any = "chain",
-        agents: Sequence[str] = (),
-    ) -> None:
-        self.orchestrator, self.finish, self.fallback = orchestrator, finish, fallback
-        self.read: Reader = read or names_plan
-        self.agents = tuple(agents)
-        if self.agents:
-            if orchestrator not in self.agents:
-                raise ValueError(expected("orchestrator", orchestrator, self.agents))
-            if len(self.agents) < 2:
-                raise ValueError(f"orchestrator={orchestrator!r} is alone: expected at least one other agent")
-            self.others = tuple(a for a in self.agents if a != orchestrator)
-            self._first = Dependency.preset("none", [orchestrator])
-            self._fallback = as_dependency(fallback, self.others)
-
-    def bind(self, agents: Sequence[str]) -> Orchestrated:
-        """The same schedule for a team of ``agents``."""
-        return Orchestrated(
-            self.orchestrator, read=self.read, finish=self.finish, fallback=self.fallback, agents=agents
-        )
-
-    def begin(self, problem: PublicProblem, transcript: Transcript, round: int) -> Dependency:
-        return self._first
-
-    def extend(self, problem: PublicProblem, transcript: Transcript, round: int) -> Extension | None:
-        if transcript[-1].round != round or transcript[-1].agent != self.orchestrator:
-            return None
-        reply = transcript[-1].text
-        stop = bool(re.search(rf"\b{re.escape(self.finish)}\b", reply))
-        try:
-            plan = self.read(reply, self.others)
-        except (CycleError, ValueError) as fault:
-            return Extension(None if stop else self._fallback, stop, str(fault))
-        if plan is not None:
-            return Extension(_over_some(plan, self.others), stop)
-        return Extension(None, True) if stop else Extension(self._fallback, False, "names no agent")
-
-
-def names_next(reply: str, agents: tuple[str, ...]) -> Dependency | None:
-    """The agent whose name stands last in the reply acts next; None when there is no name."""
-    places = {agent: m.start() for agent in agents for m in _named(agent, reply)}
-    return Dependency.preset("none", [max(places, key=places.__getitem__)]) if places else None
-
-
-def names_plan(reply: str, agents: tuple[str, ...]) -> Dependency | None:
-    """Lines ``name: sub-task`` name who acts; ``name (after other, other): sub-task`` also after whom, seeing them.
-
-    None when no line names an agent. Raises CycleError for a plan that nobody could begin, and ValueError for an
-    "after" that names somebody who has no line.
-    """
-    steps: dict[str, list[str]] = {}
-    for line in reply.splitlines():
-        head = re.match(r"[\s\-*\d.)]*(\w+)\s*(?:\(\s*after\s+([^)]*)\))?\s*:", line)
-        if head and head.group(1) in agents:
-            after = re.split(r"[,\s]+(?:and\s+)?", head.group(2).strip()) if head.group(2) else []
-            steps.setdefault(head.group(1), []).extend(name for name in after if name)
-    if not steps:
-        return None
-    acting = [agent for agent in agents if agent in steps]
-    return Dependency.from_edges(acting, [(seen, agent) for agent, after in steps.items() for seen in after])
-
-
-def _named(agent: str, text: str) -> list[re.Match[str]]:
-    return list(re.finditer(rf"\b{re.escape(agent)}\b", text))
 
 
 def as_schedule(spec: Any, agents: Sequence[str]) -> Schedule:
@@ -200,12 +183,8 @@ def as_schedule(spec: Any, agents: Sequence[str]) -> Schedule:
     entries are all presets, Dependencies or arrays is one D a round; a function is called each round; an
     ``Orchestrated`` is bound to the agents.
     """
-    if isinstance(spec, Orchestrated):
-        return spec.bind(agents)
     if isinstance(spec, Schedule):
-        if spec.agents != tuple(agents):
-            raise ValueError(f"dependency is over agents {list(spec.agents)}: expected {list(agents)}")
-        return spec
+        return spec.bound(agents)
     if isinstance(spec, dict):
         if set(spec) != {"rounds"}:
             raise ValueError(f"dependency has keys {sorted(spec)}: expected only 'rounds', a list of one D a round")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from marft_envs.dependency import Dependency
+from marft_envs.indexing import whole_number
 from marft_envs.schedule import Schedule, as_schedule
 from marft_envs.stopping import Agreement, StopRule, Word, as_stop_rule
 from marft_envs.suggest import did_you_mean
@@ -25,7 +26,8 @@ class Role:
     reply begins with; the observation names them, the action continues them, and its message holds both.
     max_chars: a longer reply is clipped and flagged in ``infos``. max_observed_chars: longer messages reach it cut to
     their newest characters. choices: the only replies in its action space; another one is taken, and flagged in
-    ``infos``. tools: what it may call (see ``tools.py``), at most max_tool_calls times in a turn.
+    ``infos``. tools: what it may call (see ``tools.py``), at most max_tool_calls times in a turn. summary: what an
+    orchestrator is told of it, in a few words: "checks the work".
     """
 
     instructions: str = ""
@@ -36,13 +38,19 @@ class Role:
     choices: tuple[str, ...] = ()
     tools: tuple[Tool, ...] = ()
     max_tool_calls: int = 4
+    summary: str = ""
 
     def __post_init__(self) -> None:
-        for name in ("max_chars", "max_observed_chars"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"Role {name}={getattr(self, name)}: expected at least 1")
-        if self.max_tool_calls < 0:
-            raise ValueError(f"Role max_tool_calls={self.max_tool_calls}: expected at least 0")
+        for name in ("instructions", "summary", "reply_prefix"):
+            if not isinstance(getattr(self, name), str):
+                raise TypeError(f"Role {name}={getattr(self, name)!r:.80}: expected a text")
+        for name, least in (("max_chars", 1), ("max_observed_chars", 1), ("max_tool_calls", 0)):
+            whole_number(f"Role {name}", getattr(self, name), least)
+        for name in ("choices", "tools"):
+            if isinstance(getattr(self, name), str):
+                raise TypeError(f"Role {name}={getattr(self, name)!r:.80}: expected several in a list or tuple")
+        if not all(isinstance(choice, str) for choice in self.choices):
+            raise TypeError(f"Role choices={self.choices!r:.80}: expected texts")
         object.__setattr__(self, "choices", tuple(self.choices))
         object.__setattr__(self, "tools", tuple(_as_tool(tool) for tool in self.tools))
 
@@ -66,8 +74,10 @@ class Team:
     """Named agents, each with a role, D between them, and when they may stop.
 
     roles: agent name to Role, in listed order; names end in _0, _1, ... as PettingZoo wants. dependency: any spec that
-    ``schedule.as_schedule`` takes; it is resolved at once, so a cycle shows here. Where no role answers, the last agent
-    of the execution order (of the listed order, if D changes) does. stop: see ``stopping.py``; None plays all rounds.
+    ``schedule.as_schedule`` takes; it is resolved at once, so a cycle shows here: afterwards it is a ``Dependency``, or
+    a ``Schedule`` where it changes, and ``print(team.dependency)`` says who sees whom. Where no role answers, the last
+    agent of the execution order (of the listed order, if D changes) does. stop: see ``stopping.py``; None plays all
+    rounds.
     """
 
     roles: Mapping[str, Role]
@@ -91,7 +101,7 @@ class Team:
         resolved = {
             "roles": roles,
             "schedule": schedule,
-            "dependency": schedule.static or self.dependency,
+            "dependency": schedule.static or schedule,
             "answering": tuple(a for a in order if roles[a].answers) or (order[-1],),
             "stop_rule": as_stop_rule(self.stop, tuple(roles)),
         }
@@ -125,7 +135,7 @@ class Team:
             raise ValueError("anonymous(): expected a team with a fixed D and no stop rule, which name no roles")
         names = {agent: f"agent_{i}" for i, agent in enumerate(self.roles)}
         roles = {
-            names[agent]: replace(role, instructions="", reply_prefix="", answers=agent in self.answering)
+            names[agent]: replace(role, instructions="", summary="", reply_prefix="", answers=agent in self.answering)
             for agent, role in self.roles.items()
         }
         return Team(roles, [(names[i], names[j]) for i, j in self.dependency.edges])

@@ -88,6 +88,8 @@ class TurnTaking(Ending):
         self._stop_asked = more.stop
         if more.malformed:
             self.infos[orchestrator]["plan_malformed"] = more.malformed
+        if more.unknown:
+            self.infos[orchestrator]["plan_unknown"] = more.unknown
         if more.dependency is None:
             return False
         self._order = (orchestrator, *more.dependency.order)

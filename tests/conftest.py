@@ -1,11 +1,16 @@
-"""Tests keep out of the user's cache: converted data sets and models go to a folder of this run."""
+"""Tests keep out of the user's cache: converted data sets and models go to a folder of this run. A busy machine is no
+failure: hypothesis sets no deadline."""
 
 import ctypes
 import os
 import tempfile
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+hypothesis.settings.register_profile("no deadline", deadline=None)
+hypothesis.settings.load_profile("no deadline")
 
 _CACHE = tempfile.TemporaryDirectory(prefix="marft-tests-")
 if "MARFT_CACHE" not in os.environ:

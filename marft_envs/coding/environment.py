@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from marft_envs.coding import datasets
 from marft_envs.coding.generated import GENERATORS
 from marft_envs.coding.teams import TEAMS
-from marft_envs.environment import choose_team, make_game
+from marft_envs.environment import Subject
 from marft_envs.flex_mg import FlexMG
 from marft_envs.guard import Guard
-from marft_envs.suggest import expected
 from marft_envs.task import Task
 from marft_envs.team import Team
 
-
-def maker_of(dataset: str | Task) -> Callable[..., Task]:
-    """What makes the task behind ``dataset``. ValueError names an unknown one, and the nearest."""
-    if isinstance(dataset, Task):
-        return lambda: dataset
-    known = (*GENERATORS, *datasets.NAMES)
-    if dataset not in known:
-        raise ValueError(expected("dataset", dataset, known))
-    return GENERATORS.get(dataset) or partial(datasets.load, dataset)
+CODING = Subject("code_v0", GENERATORS | {name: partial(datasets.load, name) for name in datasets.NAMES}, TEAMS)
 
 
 def raw_env(
@@ -36,9 +26,7 @@ def raw_env(
     **arguments: Any,
 ) -> FlexMG:
     """The game without the guard; the arguments are those of ``marft_envs.code_v0``."""
-    members = choose_team(team, TEAMS)
-    what = f"dataset={getattr(dataset, 'name', dataset)!r}"
-    return make_game("code_v0", maker_of(dataset), members, arguments, dependency=dependency, stop=stop, what=what)
+    return CODING.game(dataset, team, arguments, dependency=dependency, stop=stop)
 
 
 def env(dataset: str | Task = "list_programs", **arguments: Any) -> Guard:

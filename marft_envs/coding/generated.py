@@ -12,7 +12,6 @@ steps is a multiple of 5, whatever the seed.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -21,13 +20,15 @@ import numpy as np
 
 from marft_envs.coding.grading import Scoring
 from marft_envs.coding.task import CodeItem, CodeTask, FeedbackKind
+from marft_envs.drawn import split_of
+from marft_envs.indexing import check_index, whole_number
 from marft_envs.sandbox import Sandbox
+from marft_envs.suggest import expected
 from marft_envs.task import Problem
 
 Split = Literal["train", "test"]
 Style = Literal["stdin", "function"]
 LEVELS = 5
-_MAX_INDEX = 2**31 - 1
 _PUBLIC, _HIDDEN = 2, 6
 
 
@@ -120,13 +121,13 @@ class ListPrograms(CodeTask):
         )
         for name, value, allowed in (("style", style, Style), ("split", split, Split)):
             if value not in get_args(allowed):
-                raise ValueError(f"{name}={value!r}: expected one of {', '.join(get_args(allowed))}")
-        self.level = _whole("level", level, 1, LEVELS)
-        self.seed = _whole("seed", seed, 0, None)
+                raise ValueError(expected(name, value, get_args(allowed)))
+        self.level = whole_number("level", level, 1, LEVELS)
+        self.seed = whole_number("seed", seed, 0)
         self.style, self.split = style, split
 
     def problem(self, index: int) -> Problem:
-        number = _whole("index", index, 0, _MAX_INDEX, error=IndexError)
+        number = check_index(self, index)
         rng = np.random.default_rng([self.seed, number])
         steps = self._steps(rng)
         while split_of(key_of(steps)) != self.split:
@@ -187,16 +188,3 @@ GENERATORS = {"list_programs": ListPrograms}
 def key_of(steps: Chosen) -> str:
     """The steps in one canonical form: their reference code."""
     return "; ".join(step.code.format(k=k) for step, k in steps)
-
-
-def split_of(key: str) -> str:
-    """The split that a problem belongs to for good."""
-    return "test" if zlib.crc32(key.encode()) % 5 == 0 else "train"
-
-
-def _whole(name: str, value: Any, low: int, high: int | None, *, error: type[Exception] = ValueError) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name}={value!r}: got {type(value).__name__}, expected int")
-    if value < low or (high is not None and value > high):
-        raise error(f"{name}={value}: expected {f'at least {low}' if high is None else f'{low} to {high}'}")
-    return int(value)

@@ -31,7 +31,7 @@ from marft_envs.datasets.duplicates import duplicates
 from marft_envs.datasets.files import DataError
 from marft_envs.datasets.specs import NAMES, find_spec
 from marft_envs.datasets.task import Choice, DatasetTask, Filters
-from marft_envs.mathematics.draw import whole_number
+from marft_envs.indexing import whole_number
 
 __all__ = ["NAMES", "DataError", "DatasetTask", "Filters", "duplicates", "load"]
 

@@ -13,9 +13,9 @@ import numpy as np
 from marft_envs.datasets.files import DataError
 from marft_envs.datasets.specs import DatasetSpec
 from marft_envs.datasets.store import Store
+from marft_envs.indexing import whole_number
 from marft_envs.mathematics import grade
 from marft_envs.mathematics.agreement import answer_of
-from marft_envs.mathematics.draw import whole_number
 from marft_envs.mathematics.number import parse_number
 from marft_envs.task import Problem, Task
 from marft_envs.verdict import Verdict

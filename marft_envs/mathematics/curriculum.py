@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from marft_envs.mathematics.draw import MAX_INDEX, whole_number
+from marft_envs.indexing import check_index, whole_number
 from marft_envs.mathematics.generated import Arithmetic, WordProblems
 from marft_envs.task import Problem, Task
 from marft_envs.verdict import Verdict
@@ -63,7 +63,7 @@ class Curriculum(Task):
         return [max(0.0, 1.0 - abs(level - place)) for level in range(len(self._tasks))]
 
     def problem(self, index: int) -> Problem:
-        number = whole_number("index", index, 0, MAX_INDEX, error=IndexError)
+        number = check_index(self, index)
         rng = np.random.default_rng([self.seed, number, len(self._tasks)])
         level = int(rng.choice(len(self._tasks), p=self.level_weights(number)))
         return self._tasks[level].problem(number)

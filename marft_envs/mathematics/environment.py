@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from marft_envs import datasets
-from marft_envs.environment import choose_team, make_game
+from marft_envs.environment import Subject
 from marft_envs.flex_mg import FlexMG
 from marft_envs.guard import Guard
 from marft_envs.mathematics.curriculum import Curriculum
@@ -15,7 +15,6 @@ from marft_envs.mathematics.generated import Arithmetic, OneStep, WordProblems
 from marft_envs.mathematics.relay import Relay
 from marft_envs.mathematics.report import Report
 from marft_envs.mathematics.teams import TEAMS
-from marft_envs.suggest import expected
 from marft_envs.task import Task
 from marft_envs.team import Team
 
@@ -23,16 +22,7 @@ GENERATORS: dict[str, Callable[..., Task]] = {
     "word_problems": WordProblems, "arithmetic": Arithmetic, "one_step": OneStep, "relay": Relay, "report": Report,
     "curriculum": Curriculum,
 }  # fmt: skip
-
-
-def maker_of(dataset: str | Task) -> Callable[..., Task]:
-    """What makes the task behind ``dataset``. ValueError names an unknown data set, and the nearest one."""
-    if isinstance(dataset, Task):
-        return lambda: dataset
-    known = (*GENERATORS, *datasets.NAMES)
-    if dataset not in known:
-        raise ValueError(expected("dataset", dataset, known))
-    return GENERATORS.get(dataset) or partial(datasets.load, dataset)
+MATHEMATICS = Subject("math_v0", GENERATORS | {name: partial(datasets.load, name) for name in datasets.NAMES}, TEAMS)
 
 
 def raw_env(
@@ -46,9 +36,7 @@ def raw_env(
     """The game without the guard; the arguments are those of ``marft_envs.math_v0``."""
     if not isinstance(dataset, Task):
         arguments.setdefault("split", "train")
-    members = choose_team(team, TEAMS)
-    what = f"dataset={getattr(dataset, 'name', dataset)!r}"
-    return make_game("math_v0", maker_of(dataset), members, arguments, dependency=dependency, stop=stop, what=what)
+    return MATHEMATICS.game(dataset, team, arguments, dependency=dependency, stop=stop)
 
 
 def env(dataset: str | Task = "word_problems", **arguments: Any) -> Guard:

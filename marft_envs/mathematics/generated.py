@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from marft_envs.mathematics.draw import Draft, DrawnTask, whole_number
+from marft_envs.drawn import Draft
+from marft_envs.indexing import whole_number
+from marft_envs.mathematics.draw import DrawnTask
 from marft_envs.mathematics.stories import NAMES, STORIES, Story
 
 _LARGEST = (20, 30, 50, 99, 199)  # operands of a chain, by level

@@ -17,7 +17,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from marft_envs.mathematics.draw import Draft, DrawnTask, whole_number
+from marft_envs.drawn import Draft
+from marft_envs.indexing import whole_number
+from marft_envs.mathematics.draw import DrawnTask
 
 STYLES = ("symbols", "words")
 _PROMPT = (

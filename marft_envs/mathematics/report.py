@@ -19,7 +19,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from marft_envs.mathematics.draw import Draft, DrawnTask
+from marft_envs.drawn import Draft
+from marft_envs.mathematics.draw import DrawnTask
 from marft_envs.mathematics.relay import STYLES
 
 _PROMPT = (

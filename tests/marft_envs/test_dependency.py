@@ -96,4 +96,13 @@ def test_bad_specs_are_named(spec, error, message):
 
 
 def test_it_prints_who_sees_whom():
-    assert str(Dependency.preset("chain", ABC)).splitlines() == ["(nobody) -> a_0", "a_0 -> b_0", "b_0 -> c_0"]
+    assert str(Dependency.preset("chain", ABC)).splitlines() == [
+        "a_0 sees nobody", "b_0 sees a_0", "c_0 sees b_0",
+    ]  # fmt: skip
+    assert str(Dependency.preset("full", ABC)).splitlines()[-1] == "c_0 sees a_0, b_0"
+
+
+def test_drawings():
+    d = Dependency.from_edges(ABC, [("a_0", "b_0")])
+    assert d.to_mermaid().splitlines() == ["flowchart LR", "    c_0", "    a_0 --> b_0"]
+    assert d.to_graphviz().splitlines()[2:] == ['    "c_0"', '    "a_0" -> "b_0"', "}"]

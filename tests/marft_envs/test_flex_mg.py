@@ -6,6 +6,7 @@ import subprocess
 import sys
 import warnings
 
+import numpy as np
 import pettingzoo
 import pytest
 from pettingzoo.test import api_test, seed_test
@@ -334,13 +335,68 @@ def test_render(capsys):
 
 
 @pytest.mark.parametrize(
+    ("reset", "error", "message"),
+    [
+        ({"seed": "one"}, TypeError, "seed='one': got str, expected int"),
+        ({"seed": 1.5}, TypeError, r"seed=1\.5: got float, expected int"),
+        ({"seed": True}, TypeError, "seed=True: got bool, expected int"),
+        ({"seed": -1}, ValueError, "seed=-1: expected at least 0"),
+        ({"options": 7}, TypeError, r"options=7: got int, expected \{'index': 3\} or None"),
+        ({"options": [("index", 7)]}, TypeError, "options=.*: got list, expected"),
+        ({"options": {"index": "7"}}, TypeError, "index='7' of echo: got str, expected int"),
+        ({"options": {"index": True}}, TypeError, "index=True of echo: got bool, expected int"),
+        ({"options": {"index": 3}}, IndexError, "index=3 of echo: expected 0 to 2"),
+    ],
+)
+def test_what_reset_cannot_use_is_named_and_the_episode_goes_on(reset, error, message):
+    env = FlexMG(Echo(), team())
+    env.reset(seed=0)
+    env.step("fine")
+    with pytest.raises(error, match=message):
+        env.reset(**reset)
+    assert env.agent_selection == "b_0" and len(env.transcript) == 1
+
+
+def test_numpys_integers_are_integers():
+    env = FlexMG(Echo(), team())
+    env.reset(seed=np.int64(3), options={"index": np.int32(2)})
+    assert env.problem.index == 2
+
+
+@pytest.mark.parametrize("method", ["observation_space", "action_space", "observe"])
+def test_an_agent_that_is_not_there_is_named(method):
+    env = marft_envs.math_v0.env()
+    env.reset(seed=0)
+    with pytest.raises(
+        ValueError, match=r"agent='actor': expected one of reasoner_0, actor_0 \(did you mean 'actor_0'"
+    ):
+        getattr(env, method)("actor")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"task": Echo}, "task=<class .*: got ABCMeta, expected Task"),
+        ({"team": "duo"}, "team='duo': got str, expected Team"),
+        ({"rounds": 1.0}, r"rounds=1\.0: got float, expected int"),
+        ({"max_turns": "9"}, "max_turns='9': got str, expected int"),
+        ({"format_bonus": "0.1"}, r"format_bonus='0\.1': got str, expected int or float"),
+        ({"defer_grading": "no"}, "defer_grading='no': got str, expected bool"),
+    ],
+)
+def test_arguments_of_another_type_are_named(arguments, message):
+    with pytest.raises(TypeError, match=message):
+        FlexMG(**{"task": Echo(), "team": team(), **arguments})
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"dataset": "gsm9k"}, "dataset='gsm9k': expected one of .*did you mean 'gsm8k'"),
         ({"team": "sextet"}, "team='sextet': expected one of solo, duo"),
         ({"memory": "some"}, "memory='some': expected one of none, own"),
         ({"order": "any"}, "order='any': expected one of"),
-        ({"rounds": 0}, "rounds=0: expected an integer of at least 1"),
+        ({"rounds": 0}, "rounds=0: expected at least 1"),
         ({"reward": "none"}, "reward='none': expected one of shared, last, answerer"),
         ({"render_mode": "rgb"}, "render_mode='rgb': expected one of None, 'human', 'ansi'"),
         ({"split": "dev"}, "split.*dev"),

@@ -1,13 +1,11 @@
-"""D that changes: per round, by a function, by an orchestrator's reply; and what the game makes of it."""
-
-import copy
-import pickle
+"""D that changes, per round and by a function; what the game makes of it, and how it is printed and drawn."""
 
 import numpy as np
 import pytest
 
-from marft_envs import CycleError, Dependency, FlexMG, Problem, Role, Task, Team, Verdict
-from marft_envs.schedule import Orchestrated, PerRound, as_schedule, names_next, names_plan
+from marft_envs import Dependency, FlexMG, Problem, Role, Task, Team, Verdict
+from marft_envs.orchestration import Orchestrated, names_next
+from marft_envs.schedule import PerRound, as_schedule
 
 ABC = ("a_0", "b_0", "c_0")
 
@@ -87,57 +85,6 @@ def test_a_function_gets_the_public_problem_and_the_transcript():
         game.reset(seed=0)
 
 
-def test_an_orchestrator_names_who_acts_next():
-    game = FlexMG(Anything(), team(Orchestrated("a_0", read=names_next)), rounds=3, memory="none")
-    seen = play(game, {**TEXTS, "a_0": ["Next: b_0", "now c_0 please", "FINISH"], "c_0": "yes"})
-    assert seen == [
-        ("a_0", ()), ("b_0", ("Next: b_0",)), ("a_0", ()), ("c_0", ("now c_0 please",)), ("a_0", ()),
-    ]  # fmt: skip
-    assert game.outcome.score == 1.0  # c_0's text of the second round is graded
-    assert game.round == 2
-
-
-def test_an_orchestrator_runs_a_plan_of_sub_tasks():
-    plan = "Let us see.\n- c_0: guess\n- b_0 (after c_0): check it"
-    game = FlexMG(Anything(), team(Orchestrated("a_0")), rounds=1)
-    assert play(game, {**TEXTS, "a_0": plan}) == [("a_0", ()), ("c_0", (plan,)), ("b_0", (plan, "C_0"))]
-
-
-def test_a_plan_that_cannot_be_read_falls_back_and_is_flagged():
-    for reply, why in (
-        ("no names here", "names no agent"),
-        ("b_0 (after c_0): x\nc_0 (after b_0): y", "dependency has a cycle: .*"),
-        ("b_0 (after z_0): x", "names 'z_0'"),
-    ):
-        game = FlexMG(Anything(), team(Orchestrated("a_0", fallback="none")))
-        seen = play(game, {**TEXTS, "a_0": reply})
-        assert seen == [("a_0", ()), ("b_0", (reply,)), ("c_0", (reply,))]
-        assert __import__("re").search(why, game.infos["a_0"]["plan_malformed"])
-
-
-def test_an_answering_agent_that_never_spoke_gave_no_answer():
-    game = FlexMG(Anything(), team(Orchestrated("a_0")))
-    play(game, {**TEXTS, "a_0": "FINISH"})
-    assert game.outcome.verdicts["c_0"].outcome == "no_answer"
-    assert game.outcome.score == 0.0 and all(game.terminations.values())
-
-
-def test_an_unknown_orchestrator_and_a_lonely_one_are_named():
-    with pytest.raises(ValueError, match="orchestrator='z_0': expected one of"):
-        team(Orchestrated("z_0"))
-    with pytest.raises(ValueError, match="'a_0' is alone"):
-        Team({"a_0": Role()}, Orchestrated("a_0"))
-
-
-def test_readers():
-    assert names_next("b_0 or rather c_0", ABC).agents == ("c_0",)
-    assert names_next("b_01 and xb_0", ABC) is None
-    plan = names_plan("1. a_0: do\n2) b_0 (after a_0): do\n* c_0 (after a_0, b_0): do\nnobody: x", ABC)
-    assert plan.edges == (("a_0", "b_0"), ("a_0", "c_0"), ("b_0", "c_0"))
-    with pytest.raises(CycleError):
-        names_plan("a_0 (after a_0): x", ABC)
-
-
 def test_generation_is_an_antichain_whose_parents_have_spoken():
     edges = [("a_0", "c_0")]
     game = FlexMG(Anything(), team(edges))
@@ -153,17 +100,80 @@ def test_generation_is_an_antichain_whose_parents_have_spoken():
     assert game.generation == ()
 
 
-def test_dynamic_games_can_be_forked():
-    game = FlexMG(Anything(), team(Orchestrated("a_0")), rounds=2)
+def first_sees_nobody(problem, transcript, round):
+    """The first agent speaks to all.
+
+    Nobody else is heard.
+    """
+    return "star"
+
+
+@pytest.mark.parametrize(
+    ("dependency", "printed"),
+    [
+        ("chain", ["a_0 sees nobody", "b_0 sees a_0", "c_0 sees b_0"]),
+        (
+            ["star", "none"],
+            [
+                *("round 0:", "  a_0 sees nobody", "  b_0 sees a_0", "  c_0 sees a_0"),
+                *("round 1:", "  a_0 sees nobody", "  b_0 sees nobody", "  c_0 sees nobody"),
+            ],
+        ),
+        (
+            first_sees_nobody,
+            [
+                "decided at the beginning of each round by the function first_sees_nobody(problem, transcript, round): "
+                "The first agent speaks to all.",
+                "over a_0, b_0, c_0",
+            ],
+        ),
+        (
+            Orchestrated("b_0", read=names_next, finish="DONE"),
+            [
+                "b_0 speaks first in each round, and is seen by all who act after it",
+                "its reply, read by names_next, decides who of a_0, c_0 acts, and who sees whom",
+                "DONE in it ends the episode with the round",
+                "when it cannot be read:",
+                "  a_0 sees nobody",
+                "  c_0 sees a_0",
+            ],
+        ),
+    ],
+)
+def test_every_form_prints_who_sees_whom(dependency, printed):
+    made = team(dependency)
+    assert str(made.dependency).splitlines() == printed
+    assert made == team(dependency) == made.with_stop(None)
+    assert made != team("full")
+
+
+def test_the_d_of_the_round_that_is_played():
+    game = FlexMG(Anything(), team(["chain", "star"]), rounds=2)
     game.reset(seed=0)
-    game.step("b_0: go\nc_0 (after b_0): go")
-    for twin in (copy.deepcopy(game), pickle.loads(pickle.dumps(game))):
-        assert twin.agent_selection == "b_0"
-        twin.step("said")
-        assert twin.agent_selection == "c_0" and game.agent_selection == "b_0"
+    assert game.dependency == Dependency.preset("chain", ABC)
+    for text in "xyz":
+        game.step(text)
+    assert game.dependency == Dependency.preset("star", ABC)
 
 
-def test_drawings():
-    d = Dependency.from_edges(ABC, [("a_0", "b_0")])
-    assert d.to_mermaid().splitlines() == ["flowchart LR", "    c_0", "    a_0 --> b_0"]
-    assert d.to_graphviz().splitlines()[2:] == ['    "c_0"', '    "a_0" -> "b_0"', "}"]
+def test_one_d_a_round_is_drawn_a_part_for_each():
+    schedule = as_schedule({"rounds": [[("a_0", "b_0")], []]}, ABC)
+    assert schedule.to_mermaid().splitlines() == [
+        "flowchart LR",
+        '    subgraph p0["round 0"]',
+        '        p0_c_0["c_0"]',
+        '        p0_a_0["a_0"] --> p0_b_0["b_0"]',
+        "    end",
+        '    subgraph p1["round 1"]',
+        *(f'        p1_{agent}["{agent}"]' for agent in ABC),
+        "    end",
+    ]
+    drawn = schedule.to_graphviz().splitlines()
+    assert drawn[2:4] == ["    subgraph cluster_0 {", '        label="round 0"']
+    assert '        "0 a_0" -> "0 b_0"' in drawn and '        "1 a_0" [label="a_0"]' in drawn
+
+
+def test_a_function_cannot_be_drawn_before_the_round():
+    with pytest.raises(ValueError, match=r"decided by the function first_sees_nobody .* env\.unwrapped\.dependency"):
+        team(first_sees_nobody).dependency.to_mermaid()
+    assert as_schedule("chain", ABC).to_mermaid() == Dependency.preset("chain", ABC).to_mermaid()

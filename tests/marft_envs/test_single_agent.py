@@ -10,8 +10,8 @@ from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 
 import marft_envs
 from marft_envs import FlexMG, Problem, Role, Task, Team, Verdict
+from marft_envs.orchestration import Orchestrated
 from marft_envs.registry import BUILT_IN, pettingzoo_id
-from marft_envs.schedule import Orchestrated
 from marft_envs.single_agent import SingleAgent, as_text, make_single_agent
 
 

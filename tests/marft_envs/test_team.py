@@ -6,8 +6,8 @@ import marft_envs
 from marft_envs import FlexMG, Problem, Role, Task, Team, Verdict
 from marft_envs.coding.teams import TEAMS as CODING
 from marft_envs.mathematics.teams import TEAMS
+from marft_envs.orchestration import Orchestrated
 from marft_envs.reward import StepDiscounted
-from marft_envs.schedule import Orchestrated
 from marft_envs.stopping import Agreement, Word
 from marft_envs.tools import CALCULATOR, Tool, calculate
 
@@ -80,6 +80,22 @@ def test_a_team_file_with_everything(tmp_path):
 def test_wrong_team_files_are_named(text, message):
     with pytest.raises(ValueError, match=message):
         Team.from_yaml(text)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"instructions": None}, "Role instructions=None: expected a text"),
+        ({"reply_prefix": 3}, "Role reply_prefix=3: expected a text"),
+        ({"max_chars": "9"}, "Role max_chars='9': got str, expected int"),
+        ({"choices": "yes"}, "Role choices='yes': expected several in a list or tuple"),
+        ({"choices": ("yes", 1)}, r"Role choices=\('yes', 1\): expected texts"),
+        ({"tools": "calculator"}, "Role tools='calculator': expected several in a list or tuple"),
+    ],
+)
+def test_fields_of_another_type_are_named(fields, message):
+    with pytest.raises(TypeError, match=message):
+        Role(**fields)
 
 
 def test_what_no_file_can_hold_says_so():

@@ -9,7 +9,7 @@ import pytest
 
 import marft_envs
 from marft_envs import FlexMG, Problem, Role, Task, Team, Verdict
-from marft_envs.schedule import Orchestrated
+from marft_envs.orchestration import Orchestrated
 from marft_envs.spaces import UnicodeText
 from marft_envs.stopping import Agreement
 from marft_envs.testing import ENV_CHECKS, TASK_CHECKS, ConformanceError, check_env, check_task, task_checks
@@ -444,8 +444,8 @@ class CountsFaultsAsWrong(Game):
 
 @wrong("broken_grader_truncates", "infos['b_0']['not_graded'] is None after a broken grader; expected the reason")
 class TellsOnlyOne(Game):
-    def _truncate(self, key, reason):
-        super()._truncate(key, reason)
+    def _cut(self, key, reason):
+        super()._cut(key, reason)
         for agent in ("b_0", "c_0"):
             self.infos[agent].clear()
 

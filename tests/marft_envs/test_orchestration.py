@@ -1,0 +1,206 @@
+"""The orchestrator: what it is told, how its replies are read, and what the game makes of them."""
+
+import copy
+import pickle
+
+import pytest
+
+from marft_envs import CycleError, Dependency, FlexMG, Problem, Role, Task, Team, Verdict
+from marft_envs.orchestration import Orchestrated, names_next, names_plan, unknown_names
+
+ABC = ("a_0", "b_0", "c_0")
+
+
+class Anything(Task):
+    name, size = "anything", 1
+
+    def problem(self, index):
+        return Problem(index, "Go.", "yes", notes={"secret": 1})
+
+    def grade(self, answer, problem):
+        return Verdict.correct() if answer == problem.gold else Verdict.wrong("no")
+
+
+def play(game, texts):
+    """texts: agent -> text or list of texts in turn. Returns (agent, contents of others' messages) for each turn."""
+    queues = {a: list(t) if isinstance(t, list) else None for a, t in texts.items()}
+    game.reset(seed=0)
+    seen = []
+    while not game.over:
+        agent = game.agent_selection
+        messages = game.observe(agent)["messages"]
+        seen.append((agent, tuple(m["content"] for m in messages if m["name"] not in ("task", agent))))
+        game.step(queues[agent].pop(0) if queues[agent] is not None else texts[agent])
+    return seen
+
+
+def team(dependency, **keywords):
+    return Team({a: Role(answers=a == "c_0") for a in ABC}, dependency, **keywords)
+
+
+TEXTS = {a: a.upper() for a in ABC}
+
+
+def test_an_orchestrator_names_who_acts_next():
+    game = FlexMG(Anything(), team(Orchestrated("a_0", read=names_next)), rounds=3, memory="none")
+    seen = play(game, {**TEXTS, "a_0": ["Next: b_0", "now c_0 please", "FINISH"], "c_0": "yes"})
+    assert seen == [
+        ("a_0", ()), ("b_0", ("Next: b_0",)), ("a_0", ()), ("c_0", ("now c_0 please",)), ("a_0", ()),
+    ]  # fmt: skip
+    assert game.outcome.score == 1.0  # c_0's text of the second round is graded
+    assert game.round == 2
+
+
+def test_an_orchestrator_runs_a_plan_of_sub_tasks():
+    plan = "Let us see.\n- c_0: guess\n- b_0 (after c_0): check it"
+    game = FlexMG(Anything(), team(Orchestrated("a_0")), rounds=1)
+    assert play(game, {**TEXTS, "a_0": plan}) == [("a_0", ()), ("c_0", (plan,)), ("b_0", (plan, "C_0"))]
+
+
+def test_a_plan_that_cannot_be_read_falls_back_and_is_flagged():
+    for reply, why in (
+        ("no names here", "names none of b_0, c_0"),
+        (
+            "b_0 (after c_0): x\nc_0 (after b_0): y",
+            "dependency has a cycle: c_0 -> b_0 -> c_0; expected an acyclic graph",
+        ),
+        ("b_0 (after c_0): x", "the plan waits for c_0, without a line for it"),
+    ):
+        game = FlexMG(Anything(), team(Orchestrated("a_0", fallback="none")))
+        seen = play(game, {**TEXTS, "a_0": reply})
+        assert seen == [("a_0", ()), ("b_0", (reply,)), ("c_0", (reply,))]
+        assert game.infos["a_0"]["plan_malformed"] == why
+        assert "plan_unknown" not in game.infos["a_0"]
+
+
+def test_names_that_nobody_has_are_left_out_and_listed():
+    plan = "Step_1: think\nz_0: sing\nb_0 (after a_0, y_0): go"
+    game = FlexMG(Anything(), team(Orchestrated("a_0")))
+    assert play(game, {**TEXTS, "a_0": plan}) == [("a_0", ()), ("b_0", (plan,))]
+    assert game.infos["a_0"] == {"plan_unknown": ("Step_1", "z_0", "y_0"), "score": 0.0}
+
+
+def test_an_answering_agent_that_never_spoke_gave_no_answer():
+    game = FlexMG(Anything(), team(Orchestrated("a_0")))
+    play(game, {**TEXTS, "a_0": "FINISH"})
+    assert game.outcome.verdicts["c_0"].outcome == "no_answer"
+    assert game.outcome.score == 0.0 and all(game.terminations.values())
+
+
+def test_an_unknown_orchestrator_and_a_lonely_one_are_named():
+    with pytest.raises(ValueError, match="orchestrator='z_0': expected one of"):
+        team(Orchestrated("z_0"))
+    with pytest.raises(ValueError, match="'a_0' is alone"):
+        Team({"a_0": Role()}, Orchestrated("a_0"))
+
+
+def test_readers():
+    assert names_next("b_0 or rather c_0", ABC).agents == ("c_0",)
+    assert names_next("b_01 and xb_0", ABC) is None
+    plan = names_plan("1. a_0: do\n2) b_0 (after a_0): do\n* c_0 (after a_0, b_0): do\nnobody: x", ABC)
+    assert plan.edges == (("a_0", "b_0"), ("a_0", "c_0"), ("b_0", "c_0"))
+    with pytest.raises(CycleError):
+        names_plan("a_0 (after a_0): x", ABC)
+
+
+def test_dynamic_games_can_be_forked():
+    game = FlexMG(Anything(), team(Orchestrated("a_0")), rounds=2)
+    game.reset(seed=0)
+    game.step("b_0: go\nc_0 (after b_0): go")
+    for twin in (copy.deepcopy(game), pickle.loads(pickle.dumps(game))):
+        assert twin.agent_selection == "b_0"
+        twin.step("said")
+        assert twin.agent_selection == "c_0" and game.agent_selection == "b_0"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "- **b_0**: go\n- **c_0** (after b_0): go",
+        "1. `b_0`: go\n2. `c_0` (after `b_0`): go",
+        "### b_0: go\nc_0 (after a_0 and b_0) : go",
+        "* **b_0:** go\n* **c_0 (after b_0):** go",
+    ],
+)
+def test_markdown_is_passed_over(reply):
+    assert names_plan(reply, ("b_0", "c_0")).edges == (("b_0", "c_0"),)
+    assert unknown_names(reply, ABC) == ()
+
+
+ROLES = {"a_0": Role("You plan."), "b_0": Role(summary="adds up"), "c_0": Role(answers=True)}
+
+
+def told(agent, **settings):
+    game = FlexMG(Anything(), Team(ROLES, settings.pop("dependency", Orchestrated("a_0"))), **settings)
+    game.reset(seed=0)
+    assert game.observation_space(agent).contains(game.observe(agent))
+    return [m["content"] for m in game.observe(agent)["messages"] if m["role"] == "system"]
+
+
+def test_the_orchestrator_is_told_its_teammates_and_how_to_write():
+    assert told("a_0")[0].splitlines() == [
+        "You plan.",
+        "",
+        "You direct the team: you speak first in each round, and your reply decides who acts after you. Who acts reads "
+        "your reply. Your teammates:",
+        "- b_0: adds up",
+        "- c_0: gives the team's answer",
+        "Write one line for each teammate that is to act:",
+        "b_0: what it is to do",
+        "c_0 (after b_0): what it is to do",
+        'Whom you name after "after" acts before, and is read, too. Who has no line does not act.',
+        "If your reply cannot be read in this way, all of them act: b_0, c_0.",
+    ]
+    assert told("b_0") == told("c_0") == []
+    assert told("a_0", dependency="chain") == ["You plan."]
+
+
+def test_what_it_is_told_to_write_is_what_is_read():
+    lines = told("a_0")[0].splitlines()
+    plan = "\n".join(line for line in lines if line.endswith(": what it is to do"))
+    assert names_plan(plan, ("b_0", "c_0")) == Dependency.from_edges(["b_0", "c_0"], [("b_0", "c_0")])
+    (line,) = [x for x in told("a_0", dependency=Orchestrated("a_0", read=names_next))[0].splitlines() if "as in" in x]
+    assert line == "Name the one that is to act next, as in: b_0. Where you name several, the last name counts."
+    assert names_next(line, ("b_0", "c_0")).agents == ("b_0",)
+
+
+def test_the_word_that_ends_the_game_is_told_where_there_are_rounds():
+    assert "There are at most 3 rounds. The word DONE in your reply ends" in told(
+        "a_0", rounds=3, dependency=Orchestrated("a_0", finish="DONE")
+    )[0].replace("\n", " ")
+    assert "FINISH" not in told("a_0")[0]
+
+
+def test_a_reader_of_your_own_comes_with_its_syntax():
+    def one(reply, agents):
+        return Dependency.preset("none", [agents[int(reply)]])
+
+    with pytest.raises(ValueError, match=r"read=one: expected syntax= with it"):
+        Orchestrated("a_0", read=one)
+    assert "\nSay 0 or 1.\n" in told("a_0", dependency=Orchestrated("a_0", read=one, syntax="Say 0 or 1."))[0]
+    assert (
+        "c_0: gives the team's answer\nIf your" in told("a_0", dependency=Orchestrated("a_0", read=one, syntax=""))[0]
+    )
+    game = FlexMG(Anything(), Team(ROLES, Orchestrated("a_0", read=one, syntax="")))
+    assert play(game, {**TEXTS, "a_0": "1"}) == [("a_0", ()), ("c_0", ("1",))]
+
+
+def test_an_anonymous_name_tells_nothing():
+    roles = {f"agent_{i}": Role(answers=i == 2) for i in range(3)}
+    game = FlexMG(Anything(), Team(roles, Orchestrated("agent_0")))
+    game.reset(seed=0)
+    assert "- agent_1\n- agent_2: gives the team's answer\n" in game.observe("agent_0")["messages"][0]["content"]
+
+
+def test_the_d_of_the_round_is_known_after_the_reply():
+    game = FlexMG(Anything(), team(Orchestrated("a_0")))
+    game.reset(seed=0)
+    assert game.dependency == Dependency.preset("none", ["a_0"])
+    game.step("c_0: go")
+    assert game.dependency == Dependency.from_edges(["a_0", "c_0"], [("a_0", "c_0")])
+
+
+def test_what_a_reply_may_bring_about_is_drawn_dashed():
+    drawn = team(Orchestrated("b_0")).dependency
+    assert drawn.to_mermaid().splitlines() == ["flowchart LR", "    b_0 -.-> a_0", "    b_0 -.-> c_0"]
+    assert '    "b_0" -> "a_0" [style=dashed]' in drawn.to_graphviz().splitlines()
