@@ -37,12 +37,14 @@ def play_items(runner: BatchRunner, policy: Policy, items: Sequence[int]) -> lis
 
 
 def score_items(episodes: Sequence[Episode]) -> Row:
-    """Accuracy over graded items, with every item's score; episodes that were not graded are counted apart."""
+    """Accuracy over graded items, with every item's score; episodes that were not graded are counted apart. answers:
+    texts with a verdict, several an item where several agents answer; no_answer counts among them."""
     graded = [e for e in episodes if not e.not_graded]
     verdicts = [v.outcome for e in graded if e.outcome for v in e.outcome.verdicts.values()]
     return {
         "accuracy": float(np.mean([e.score for e in graded])) if graded else None,
         "n": len(graded),
+        "answers": len(verdicts),
         "no_answer": sum(v is Outcome.NO_ANSWER for v in verdicts),
         "not_graded": len(episodes) - len(graded),
         "item_index": [e.index for e in graded],

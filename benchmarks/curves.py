@@ -32,13 +32,15 @@ SMALLEST_SPAN = 10.0  # points of accuracy: a flat curve should look flat
 
 
 def draw_curves(summary: dict[str, Any], folder: Path | str) -> list[Path]:
-    """Write `curve_<task>.png` for each task into `folder` and return the paths."""
+    """Write `curve_<task>.png`, and `rates_<task>.png` where rates were swept, into `folder`; return the paths."""
     paths = []
     for task, figures in summary["tasks"].items():
-        path = Path(folder) / curve_name(task)
-        figure = _figure(task, figures)
-        figure.savefig(path, dpi=150)
-        paths.append(path)
+        drawn = [(curve_name(task), _figure(task, figures))]
+        if figures["rates"]["trials"]:
+            drawn.append((rates_name(task), _rates_figure(task, figures)))
+        for name, figure in drawn:
+            paths.append(Path(folder) / name)
+            figure.savefig(paths[-1], dpi=150)
     return paths
 
 
@@ -47,33 +49,62 @@ def curve_name(task: str) -> str:
     return f"curve_{re.sub(r'[^A-Za-z0-9._-]+', '-', task)}.png"
 
 
+def rates_name(task: str) -> str:
+    """File name of the figure of its learning rates."""
+    return curve_name(task).replace("curve_", "rates_", 1)
+
+
+def _new_figure(panels: int) -> tuple[Figure, Any]:
+    figure = Figure(figsize=(1.6 + 4.4 * panels, 4.4), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, figure.subplots(1, panels, sharey=True, squeeze=False)[0]
+
+
 def _figure(task: str, figures: dict[str, Any]) -> Figure:
     modes = figures["modes"]
-    figure = Figure(figsize=(1.6 + 4.4 * len(modes), 4.4), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure, panels = _new_figure(len(modes))
     figure.suptitle(f"{task}: team accuracy on held-out problems, {_seed_words(figures)}", fontsize=12)
-    panels = figure.subplots(1, len(modes), sharey=True, squeeze=False)[0]
     for panel, (mode, block) in zip(panels, modes.items(), strict=True):
         for place, arm in enumerate(figures["arms"]):
-            _draw_arm(panel, arm, place, block["curves"][arm], faint=len(figures["arms"]) > 3)
-        _dress(panel, mode)
-    low, high = limits(figures)
-    panels[0].set_ylim(low, high)
+            label = _arm_name(arm, figures["rates"]["chosen"].get(arm))
+            _draw_arm(panel, arm, label, place, block["curves"][arm], faint=len(figures["arms"]) > 3)
+        _dress(panel, f"{mode} decoding", "update")
+        if mode == "sampled":
+            _greedy_start(panel, modes)
+    panels[0].set_ylim(*limits(figures))
     panels[0].set_ylabel("accuracy (%)")
-    handles, labels = panels[0].get_legend_handles_labels()
-    legend = {"loc": "outside lower center", "ncols": max(1, min(4, len(labels))), "frameon": False}
-    explained = "thick: mean of finished seeds; band: its 95 % t interval; thin: each seed"
-    figure.legend(handles, labels, title=explained, title_fontsize=9, **legend)
+    seeds = max(curve["finished"] for curve in next(iter(modes.values()))["curves"].values())
+    band = "band: its 95 % t interval; " if seeds > 1 else ""
+    _legend(figure, panels[0], f"thick: mean of finished seeds; {band}thin: each seed")
     return figure
 
 
-def _draw_arm(panel: Axes, arm: str, place: int, curve: dict[str, Any], faint: bool) -> None:
+def _legend(figure: Figure, panel: Axes, explained: str) -> None:
+    handles, labels = panel.get_legend_handles_labels()
+    columns = max(1, min(3, len(labels)))
+    figure.legend(handles, labels, title=explained, title_fontsize=9, loc="outside lower center", ncols=columns,
+                  frameon=False)  # fmt: skip
+
+
+def _greedy_start(panel: Axes, modes: dict[str, Any]) -> None:
+    """How high greedy decoding was before training: below it, sampling only becomes surer (sharpening)."""
+    starts = [block["before"]["mean"] for block in modes.get("greedy", {"arms": {}})["arms"].values()]
+    if starts:
+        level = 100 * sum(starts) / len(starts)
+        panel.axhline(level, color="#444444", linestyle=(0, (1, 2)), linewidth=1.2, label=f"greedy start {level:.1f} %")
+
+
+def _arm_name(arm: str, rate: float | None) -> str:
+    return arm if rate is None else f"{arm}, lr {rate:g}"
+
+
+def _draw_arm(panel: Axes, arm: str, label: str, place: int, curve: dict[str, Any], faint: bool) -> None:
     """Thin lines: each seed. Thick line: mean of the finished seeds. Band: 95 % t interval of that mean."""
     colour, dash = COLOURS.get(arm, UNKNOWN_ARM), DASHES[place % len(DASHES)]
     alpha = 0.2 if faint else 0.5
     for seed in curve["seeds"].values():
         panel.plot(seed["updates"], _percent(seed["accuracy"]), color=colour, linewidth=0.7, alpha=alpha)
-    label = f"{arm} ({curve['finished']} of {_count(len(curve['seeds']))})"
+    label = f"{label} ({curve['finished']} of {_count(len(curve['seeds']))})"
     if not curve["updates"]:
         panel.plot([], [], color=colour, linewidth=0.7, label=label)
         return
@@ -87,9 +118,41 @@ def _draw_arm(panel: Axes, arm: str, place: int, curve: dict[str, Any], faint: b
         panel.fill_between(curve["updates"], low, high, color=colour, alpha=0.16, linewidth=0)
 
 
-def _dress(panel: Axes, mode: str) -> None:
-    panel.set_title(f"{mode} decoding", fontsize=10)
-    panel.set_xlabel("update")
+def _rates_figure(task: str, figures: dict[str, Any]) -> Figure:
+    """Final accuracy over the learning rate: every run a dot, the mean a line, the chosen rate a ring."""
+    trials, modes = figures["rates"]["trials"], list(figures["modes"])
+    figure, panels = _new_figure(len(modes))
+    figure.suptitle(f"{task}: final team accuracy by learning rate", fontsize=12)
+    for panel, mode in zip(panels, modes, strict=True):
+        for place, arm in enumerate(figures["arms"]):
+            own = [t for t in trials if t["arm"] == arm and t["rate"] is not None and t["after"][mode]]
+            _draw_rates(panel, arm, place, len(figures["arms"]), mode, own)
+        _dress(panel, f"{mode} decoding", "learning rate (log scale)")
+        panel.set_xscale("log")
+        ticks = sorted({trial["rate"] for trial in trials if trial["rate"] is not None})
+        panel.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        panel.minorticks_off()
+    panels[0].set_ylabel("accuracy after the last update (%)")
+    _legend(figure, panels[0], "dots: each seed; line: mean; ring: the rate chosen by training reward")
+    return figure
+
+
+def _draw_rates(panel: Axes, arm: str, place: int, arms: int, mode: str, own: list[dict[str, Any]]) -> None:
+    colour = COLOURS.get(arm, UNKNOWN_ARM)
+    aside = 1.03 ** (place - (arms - 1) / 2)  # arms at one rate stand side by side
+    rates = [trial["rate"] * aside for trial in own]
+    means = [100 * trial["after"][mode]["mean"] for trial in own]
+    panel.plot(rates, means, color=colour, linestyle=DASHES[place % len(DASHES)], linewidth=1.8, label=arm)
+    for rate, mean, trial in zip(rates, means, own, strict=True):
+        finals = _percent(trial["finals"][mode])
+        panel.plot([rate] * len(finals), finals, ".", color=colour, alpha=0.6, markersize=5)
+        if trial["chosen"]:
+            panel.plot([rate], [mean], "o", color=colour, markerfacecolor="none", markersize=11, markeredgewidth=1.6)
+
+
+def _dress(panel: Axes, title: str, along: str) -> None:
+    panel.set_title(title, fontsize=10)
+    panel.set_xlabel(along)
     panel.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     panel.margins(x=0.02)
     panel.grid(color="#DDDDDD", linewidth=0.6)

@@ -64,3 +64,8 @@ def wrapped(text: str, indent: str) -> list[str]:
 def short(value: float) -> str:
     """Two significant digits below 10, so that 0.0031 and 2.9 both read well."""
     return f"{value:.2g}" if abs(value) < 9.95 else f"{value:.1f}" if abs(value) < 1000 else f"{value:.0f}"
+
+
+def rate(value: float | None) -> str:
+    """A learning rate as people write it: 0.0003."""
+    return NOTHING if value is None else f"{value:g}"

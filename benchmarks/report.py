@@ -15,7 +15,7 @@ from pathlib import Path
 if __name__ == "__main__" and not __package__:  # run as a file: the repository root replaces this folder on the path
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
-from benchmarks.curves import curve_name, draw_curves
+from benchmarks.curves import curve_name, draw_curves, rates_name
 from benchmarks.read_rows import ReportError, load_rows
 from benchmarks.summary import Summary, summarise
 from benchmarks.text_tables import render_text
@@ -36,8 +36,12 @@ def write_report(folder: Path | str) -> str:
 
 def _markdown(summary: Summary, text: str) -> str:
     """The text as it is printed, and the curves below it."""
-    pictures = "\n".join(f"![learning curves, {task}]({curve_name(task)})" for task in summary["tasks"])
-    return f"# Comparison of learners\n\n```text\n{text}```\n\n{pictures}\n"
+    pictures = []
+    for task, figures in summary["tasks"].items():
+        pictures.append(f"![learning curves, {task}]({curve_name(task)})")
+        if figures["rates"]["trials"]:
+            pictures.append(f"![learning rates, {task}]({rates_name(task)})")
+    return f"# Comparison of learners\n\n```text\n{text}```\n\n" + "\n".join(pictures) + "\n"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 
 Run = Mapping[int, Mapping[str, Any]]
 
-COUNTED = ("episodes", "prompt_tokens", "generated_tokens", "trained_tokens", "optimiser_steps")  # cumulative
+COUNTED = ("episodes", "prompt_tokens", "generated_tokens", "trained_tokens", "optimiser_steps", "not_graded")  # so far
 NOT_STABILITY = {"seed", "update", "wall_s", *COUNTED}
 TEAM = "team"  # figures of the whole row, not of one agent
 
@@ -65,6 +65,30 @@ def stability(runs: Sequence[Run]) -> dict[str, dict[str, dict[str, float]]]:
         mean = float(np.mean(recent)) if recent else math.nan
         found.setdefault(agent, {})[metric] = {"late": mean, "min": min(values), "max": max(values)}
     return found
+
+
+def explained_variance(runs: Sequence[Run]) -> dict[str, dict[str, float | None]]:
+    """Place in the round -> mean over the last quarter of updates of the critic's explained variance, its ceiling
+    (None where the rows hold no label) and the first as a share of the second."""
+    late = [run[update] for run in runs for update in sorted(run)[len(run) * 3 // 4 :]]
+    explained, ceiling = (
+        _by_place(late, "explained_variance_by_position"),
+        _by_place(late, "explained_variance_ceiling"),
+    )
+    found: dict[str, dict[str, float | None]] = {}
+    for place, value in explained.items():
+        top = ceiling.get(place)
+        found[place] = {"explained": value, "ceiling": top, "share": value / top if top and top > 0 else None}
+    return found
+
+
+def _by_place(rows: Sequence[Mapping[str, Any]], key: str) -> dict[str, float]:
+    values: dict[str, list[float]] = {}
+    for row in rows:
+        for place, value in (row.get(key) or {}).items():
+            if _number(value):
+                values.setdefault(place, []).append(value)
+    return {place: float(np.mean(values[place])) for place in sorted(values, key=lambda place: (len(place), place))}
 
 
 def _figures(row: Mapping[str, Any]) -> Iterator[tuple[str, str, float]]:
