@@ -19,11 +19,11 @@ from gymnasium import Space
 
 from marft_envs import rendering
 from marft_envs.indexing import UNLIMITED, check_index, whole_number
-from marft_envs.observation import heard, opening
+from marft_envs.observation import Message, heard, opening
 from marft_envs.reward import Reward, as_reward
 from marft_envs.spaces import ChoiceText, UnicodeText, is_utf8, message_space
 from marft_envs.suggest import expected
-from marft_envs.task import Problem, Task
+from marft_envs.task import Problem, PublicProblem, Task
 from marft_envs.team import Role, Team
 from marft_envs.tools import ToolFault, answer_call, find_call
 from marft_envs.transcript import Turn, new_turn
@@ -32,6 +32,7 @@ from marft_envs.turn_taking import Memory, Order, TurnTaking
 MEMORIES = ("none", "own", "parents", "all")
 ORDERS = ("stable", "random")
 RENDER_MODES = ("human", "ansi")
+_STATE_CHARS = 10_000_000
 _NO_PARENTS: tuple[str, ...] = ()
 
 
@@ -100,16 +101,16 @@ class FlexMG(TurnTaking):
             "is_parallelizable": static is not None and not static.edges,
         }
         self.possible_agents = list(team.agents)
+        self._briefing = dict(team.schedule.briefing(team.roles, team.answering, rounds))
         self.observation_spaces: dict[str, Space[Any]] = {
-            agent: message_space(role.max_observed_chars) for agent, role in team.roles.items()
+            agent: message_space(self._longest(agent, role)) for agent, role in team.roles.items()
         }
         self.action_spaces: dict[str, Space[Any]] = {
             agent: ChoiceText(role.choices) if role.choices else UnicodeText(role.max_chars)
             for agent, role in team.roles.items()
         }
-        self.state_space = message_space(max(role.max_observed_chars for role in team.roles.values()))
+        self.state_space = message_space(max(_STATE_CHARS, *(role.max_chars for role in team.roles.values())))
         self._roles = dict(team.roles)
-        self._briefing = dict(team.schedule.briefing(team.roles, team.answering, rounds))
         self._limits = {agent: role.max_chars for agent, role in team.roles.items()}
         self._particular = {a for a, role in team.roles.items() if role.choices or role.reply_prefix or role.tools}
         self._rng = np.random.default_rng()
@@ -162,9 +163,8 @@ class FlexMG(TurnTaking):
             index = int(self._rng.integers(UNLIMITED if self.task.size is None else self.task.size))
         self.problem: Problem = self.task.problem(check_index(self.task, index))
         self._public = self.problem.public
-        self._heads = {a: opening(a, role, self._public, self._briefing.get(a, "")) for a, role in self._roles.items()}
-
         self._open_books()
+        self._heads = {agent: self._head(agent, role) for agent, role in self._roles.items()}
         self.transcript = []
         self.feedback = []
         self._memories = {agent: [] for agent in self.possible_agents}
@@ -263,6 +263,20 @@ class FlexMG(TurnTaking):
 
     def close(self) -> None:
         """Nothing is held open."""
+
+    def _longest(self, agent: str, role: Role) -> int:
+        """The length of the longest text in an observation: what its instructions need is never cut."""
+        fixed = opening(agent, role, PublicProblem(0, "", {}), self._briefing.get(agent, ""))
+        return max(role.max_observed_chars, len(role.reply_prefix), *(len(m["content"]) for m in fixed))
+
+    def _head(self, agent: str, role: Role) -> tuple[Message, ...]:
+        """What the agent reads before anybody has spoken; of a problem beyond its limit the newest characters."""
+        messages = opening(agent, role, self._public, self._briefing.get(agent, ""))
+        limit, task = role.max_observed_chars, messages[-1] if messages else {}
+        if task.get("role") != "user" or len(task["content"]) <= limit:
+            return messages
+        self.infos[agent]["problem_clipped"] = len(task["content"])
+        return (*messages[:-1], {**task, "content": task["content"][-limit:]})
 
     # ---- one reply
 

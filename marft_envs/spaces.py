@@ -143,5 +143,5 @@ def message_space(max_length: int) -> spaces.Dict:
     There is no key ``observation`` and no ``action_mask`` on purpose: PettingZoo's ``api_test`` gives both a meaning
     that text cannot have.
     """
-    message = spaces.Dict(role=UnicodeText(16, min_length=1), name=UnicodeText(64), content=UnicodeText(max_length))
+    message = spaces.Dict(role=UnicodeText(16, min_length=1), name=UnicodeText(128), content=UnicodeText(max_length))
     return spaces.Dict(messages=spaces.Sequence(message), reply_prefix=UnicodeText(max_length))

@@ -24,10 +24,10 @@ class Role:
 
     instructions: the system prompt, "" for none. answers: whether its text is graded. reply_prefix: words that its
     reply begins with; the observation names them, the action continues them, and its message holds both.
-    max_chars: a longer reply is clipped and flagged in ``infos``. max_observed_chars: longer messages reach it cut to
-    their newest characters. choices: the only replies in its action space; another one is taken, and flagged in
-    ``infos``. tools: what it may call (see ``tools.py``), at most max_tool_calls times in a turn. summary: what an
-    orchestrator is told of it, in a few words: "checks the work".
+    max_chars: a longer reply is clipped and flagged in ``infos``. max_observed_chars: longer messages, the problem too,
+    reach it cut to their newest characters; ``infos`` flags a cut problem. choices: the only replies in its action
+    space; another one is taken, and flagged in ``infos``. tools: what it may call (see ``tools.py``), at most
+    max_tool_calls times in a turn. summary: what an orchestrator is told of it, in a few words: "checks the work".
     """
 
     instructions: str = ""
@@ -92,8 +92,10 @@ class Team:
         if not roles:
             raise ValueError("team roles={}: expected at least one agent")
         for agent, role in roles.items():
-            if not isinstance(agent, str) or not _AGENT_NAME.fullmatch(agent):
-                raise ValueError(f"agent name {agent!r}: expected a word, an underscore and a number, as in 'actor_0'")
+            if not isinstance(agent, str) or not _AGENT_NAME.fullmatch(agent) or len(agent) > 100:
+                raise ValueError(
+                    f"agent name {agent!r:.120}: expected a word, an underscore and a number, as in 'actor_0'"
+                )
             if not isinstance(role, Role):
                 raise TypeError(f"role of {agent}: got {type(role).__name__}, expected Role")
         schedule = as_schedule(self.dependency, tuple(roles))

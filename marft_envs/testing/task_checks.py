@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from marft_envs.environment import choices_of
 from marft_envs.spaces import is_utf8
 from marft_envs.task import Problem, Task
 from marft_envs.testing.answers import GARBAGE, right_answer
@@ -27,6 +28,8 @@ HUGE = tuple(
 HUGE_SECONDS = 10.0
 """For each of the replies of ``HUGE``: two megabytes read in linear time take well under a second."""
 _SEED_ITEMS = 200
+_SPLIT_ITEMS, _SPLIT_DRAWN = 10_000, 500
+"""How many problems of each split are compared: of a task with a size, and of a generator without end."""
 _AGENT = re.compile(r"[A-Za-z_]+_\d+")
 
 
@@ -203,6 +206,32 @@ def _parameters(function: TaskFn) -> Mapping[str, Any]:
     return inspect.signature(function).parameters
 
 
+def splits_apart(case: Case) -> None:
+    """No problem of one split is in another: the same prompt, private parts and gold."""
+    names = _splits(case)
+    if case.make is None or not names:
+        raise NotChecked("it needs what makes the task with split=, its class for instance, not the finished task")
+    found: dict[Any, tuple[str, int]] = {}
+    for name in names:
+        task = case.make(split=name)
+        for index in range(_SPLIT_DRAWN if task.size is None else min(_SPLIT_ITEMS, task.size)):
+            problem = task.problem(index)
+            content = repr(plain([problem.prompt, dict(problem.private), problem.gold]))
+            other, place = found.setdefault(content, (name, index))
+            expect(
+                other == name,
+                f"problem {index} of split={name!r} is problem {place} of split={other!r}, {problem.prompt!r:.80}; "
+                "expected no problem in two splits",
+            )
+
+
+def _splits(case: Case) -> tuple[str, ...]:
+    """The values of the argument ``split``: those of its ``Literal``, else "train" and "test"; () without one."""
+    if case.make is None or "split" not in _parameters(case.make):
+        return ()
+    return choices_of(case.make).get("split", ("train", "test"))
+
+
 def no_gold_in_public(case: Case) -> None:
     """``problem.public`` has neither gold nor notes, and the gold is not written in every problem's text."""
     problems = [case.task.problem(i) for i in case.indices]
@@ -224,7 +253,7 @@ TASK_CHECKS: dict[str, Callable[[Case], None]] = {
     check.__name__: check
     for check in (
         attributes, problem_types, pure_problem, other_process, index_errors, gold_is_correct, garbage_is_not_correct,
-        huge_replies, seeds_differ, no_gold_in_public,
+        huge_replies, seeds_differ, splits_apart, no_gold_in_public,
     )
 }  # fmt: skip
 """Every check by name, in the order in which they run."""

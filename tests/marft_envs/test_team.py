@@ -175,6 +175,19 @@ def test_own_spaces_and_limits():
     assert [m["content"] for m in g.observe("c_0")["messages"]][-2:] == ["bcd", "ybe"]
 
 
+def test_every_observation_is_in_its_space_however_tight_the_limits():
+    """The problem is cut to its newest characters, and that is flagged; instructions are never cut."""
+    tight = Role("A long instruction.", max_observed_chars=4, reply_prefix="A long beginning:", max_chars=100_000_000)
+    g = game({"a_0": tight, "b_0": Role("B", max_observed_chars=4), "c_0": Role()}, "full")
+    assert [m["content"] for m in g.observe("a_0")["messages"]] == ["A long instruction.", "yes."]
+    assert g.infos == {"a_0": {"problem_clipped": 8}, "b_0": {"problem_clipped": 8}, "c_0": {}}
+    g.step("x" * 11_000_000)
+    for agent in ("a_0", "b_0"):
+        assert g.observation_space(agent).contains(g.observe(agent))
+    assert g.state_space.contains(g.state())
+    assert g.observation_space("b_0").spaces["reply_prefix"].max_length == 4
+
+
 def test_a_tool_call_is_answered_and_the_agent_acts_again():
     g = game({"a_0": Role("Count.", tools=("calculator",)), "b_0": Role(answers=True)})
     assert "calculator(expression: string)" in g.observe("a_0")["messages"][0]["content"]

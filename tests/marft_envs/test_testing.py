@@ -3,6 +3,7 @@
 import functools
 import itertools
 import time
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -23,13 +24,13 @@ class Words(Task):
 
     name, size = "words", 40
 
-    def __init__(self, seed=0):
-        self.seed = seed
+    def __init__(self, seed=0, split="train"):
+        self.seed, self.split = seed, split
 
     def problem(self, index):
         if not 0 <= index < self.size:
             raise IndexError(f"index={index}: expected 0 to {self.size - 1}")
-        word = "".join(np.random.default_rng([self.seed, index]).permutation(list("abcdefgh")))
+        word = "".join(np.random.default_rng([self.seed, index, self.split == "test"]).permutation(list("abcdefgh")))
         return Problem(int(index), f"Say the word number {index}.", word, {a: f"secret of {a}" for a in ABC}, {"n": 1})
 
     def grade(self, answer, problem):
@@ -658,6 +659,31 @@ class AddedSeed(Words):
         return Problem(int(index), f"Say {word[::-1]} the other way round.", word)
 
 
+class OneForBoth(Words):
+    """The argument is there, and nothing reads it."""
+
+    def problem(self, index):
+        self.split = "train"
+        return super().problem(index)
+
+
+class Overlapping(Task):
+    """Splits of its own names, which overlap where the prompt, the private parts and the gold agree."""
+
+    name = "overlapping"
+
+    def __init__(self, *, split: Literal["train", "dev"] = "train") -> None:
+        self.size, self.split = (6 if split == "train" else 4), split
+
+    def problem(self, index):
+        if self.split == "train":
+            return Problem(index, f"b {index - 1}" if index == 5 else f"a {index}", "yes", {"a_0": "x"})
+        return Problem(index, f"b {index + 1}", "yes", {"a_0": "x" if index == 3 else "y"})
+
+    def grade(self, answer, problem):
+        return Verdict.correct() if answer == "yes" else Verdict.wrong("no")
+
+
 class TellsGold(Words):
     def problem(self, index):
         p = super().problem(index)
@@ -684,8 +710,15 @@ class TellsGold(Words):
         ("garbage_is_not_correct", "raises UnicodeEncodeError", RaisesOnSurrogates),
         ("garbage_is_not_correct", "expected wrong, no answer or partial", CorrectOnGarbage),
         ("garbage_is_not_correct", "expected the same", Moody),
-        ("huge_replies", "characters of '{{{{{{{{{' took 0.3 s; expected under 0.2 s", Slow),
+        ("huge_replies", "s; expected under 0.2 s, in linear time", Slow),
         ("seeds_differ", "seeds 0 and 1 share 198 of 200 items, unrelated seeds at most 2", AddedSeed),
+        (
+            "splits_apart",
+            "problem 0 of split='test' is problem 0 of split='train', 'Say the word number 0.'; expected no problem in "
+            "two splits",
+            OneForBoth,
+        ),
+        ("splits_apart", "problem 3 of split='dev' is problem 5 of split='train', 'b 4'", Overlapping),
         ("no_gold_in_public", "every problem's text holds its gold", TellsGold),
     ],
 )
@@ -705,7 +738,7 @@ def test_every_check_of_tasks_has_been_seen_to_fail():
 def test_right_tasks_pass_every_check():
     assert check_task(Words).passed == tuple(TASK_CHECKS)
     report = check_task(Words())
-    assert set(report.not_checked) == {"seeds_differ"}
+    assert set(report.not_checked) == {"seeds_differ", "splits_apart"}
 
 
 class Formatted(WantsFormat):
