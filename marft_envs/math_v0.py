@@ -18,8 +18,10 @@ Arguments
 * `team`: "solo", "duo", "trio", "quartet", "octet", each also with "_anonymous"; "duo_guided"; "panel_2",
   "panel_4", "panel_8"; a .yaml file; or a `marft_envs.Team`.
 * `dependency`: D over the team's agents, in place of the team's own: "none", "chain", "star", "tree", "layers", "full",
-  a matrix, edges such as `[("reasoner_0", "actor_0")]`, one of these for each round, a function, or an orchestrator
-  (`marft_envs.schedule`). `stop`: when to end before the last round, also in place of its own (`marft_envs.stopping`).
+  a matrix, edges such as `[("reasoner_0", "actor_0")]`, one of these for each round (`{"rounds": [...]}`), a function
+  `(problem, transcript, round) -> D`, or `marft_envs.Orchestrated("reasoner_0")`, where an agent's reply names who acts
+  (`marft_envs.orchestration`). `print(env.unwrapped.team.dependency)` shows who sees whom.
+* `stop`: when to end before the last round, in place of the team's own rule (`marft_envs.stopping`).
 * `rounds`, `memory`, `order`, `reward`, `format_bonus`, `max_turns`, `render_mode`, `defer_grading`: see
   `marft_envs.FlexMG`.
 * all other arguments go to the data set: `level=` and `seed=` of the generators, `k=` and `style=` of the relay,

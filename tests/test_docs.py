@@ -79,6 +79,7 @@ def test_the_recipes_are_followed_to_the_letter(tmp_path):
     for name in WORKS:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, tmp_path / name)
+    before = {path.relative_to(tmp_path).as_posix() for path in _files(tmp_path)}
     for language, text in all_blocks(RECIPES):
         place = re.match(r"# (add|write) to (\S+)\n", text)
         if place:
@@ -92,6 +93,16 @@ def test_the_recipes_are_followed_to_the_letter(tmp_path):
             assert run.returncode == 0, f"{text}\n{run.stdout}\n{run.stderr}"
     assert "word_sum_v0" in (tmp_path / "docs" / "environments" / "word_sum_v0.md").read_text()
     assert "marft_narrow" in (tmp_path / "results" / "narrow" / "report.md").read_text()
+    left = {path.relative_to(tmp_path).as_posix() for path in _files(tmp_path)} - before
+    assert {path for path in left if not path.startswith("results/narrow/")} == {
+        "marft_envs/word_sum_v0.py", "docs/environments/word_sum_v0.md", "narrow.toml",
+    }  # fmt: skip
+
+
+def _files(folder):
+    """The files below ``folder`` that git would see."""
+    found = (path for path in folder.rglob("*") if path.is_file())
+    return [path for path in found if not re.search(r"__pycache__|/\.[a-z_]+cache/|/\.hypothesis/", str(path))]
 
 
 def _environment():

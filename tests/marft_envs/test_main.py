@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from marft_envs.__main__ import main
+from marft_envs.registry import BUILT_IN
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -50,10 +51,10 @@ def test_a_new_task_is_linted(tmp_path):
         (["new-task", "math"], "name 'math': math_v0 exists already"),
         (["new-task", "coins", "--into", "full"], "coins_v0.py exists: expected another name"),
         (["new-task", "coins", "--into", "full/coins_v0.py"], "it is a file, expected a folder"),
-        (["play", "maths_v0"], "environment 'maths_v0': expected one of code_v0, math_v0"),
+        (["play", "maths_v0"], f"environment 'maths_v0': expected one of {', '.join(BUILT_IN)}"),
         (["play", "math_v0", "--team", "pair"], "team='pair': expected one of solo"),
         (["play", "math_v0", "--index", "-3"], "index=-3 of word_problems: expected 0 to"),
-        (["docs", "maths_v0"], "environment 'maths_v0': expected one of code_v0, math_v0"),
+        (["docs", "maths_v0"], f"environment 'maths_v0': expected one of {', '.join(BUILT_IN)}"),
     ],
 )
 def test_wrong_input_is_one_line_and_exit_code_2(words, message, tmp_path, monkeypatch, capsys):
@@ -98,4 +99,6 @@ def test_docs_are_written_and_what_is_wrong_is_told(tmp_path, capsys):
     capsys.readouterr()
     assert main([*pages, "--check"]) == 1
     told = capsys.readouterr().out
-    assert "math_v0.md: not the docstring of math_v0" in told and "maths_v0.md: no page of code_v0, math_v0" in told
+    assert (
+        "math_v0.md: not the docstring of math_v0" in told and f"maths_v0.md: no page of {', '.join(BUILT_IN)}" in told
+    )

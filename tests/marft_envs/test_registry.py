@@ -35,6 +35,11 @@ def registrations(monkeypatch):
             vars(marft_envs).pop(name.removeprefix("marft_envs."), None)
 
 
+def with_built_in(*names):
+    """These environments and those that are built in, as they are listed."""
+    return tuple(sorted((*registry.BUILT_IN, *names)))
+
+
 class Echo(Task):
     """Say the word again.
 
@@ -78,7 +83,7 @@ def test_every_name_leads_to_the_environment():
         assert play(env, lambda problem: problem.gold) == 1.0
         assert env.unwrapped.problem.gold.startswith("b")
     assert type(module.raw_env()) is marft_envs.FlexMG
-    assert marft_envs.all_environments == ("code_v0", "echo_v3", "math_v0")
+    assert marft_envs.all_environments == with_built_in("echo_v3")
     assert (Echo.name, Echo.version) == ("echo", 3)
 
 
@@ -173,7 +178,8 @@ def test_wrong_classes(task, message):
 def test_wrong_names_are_told_with_the_nearest():
     register("echo")(Echo)
     with pytest.raises(
-        UnknownEnvironment, match=r"'ecko_v0': expected one of code_v0, echo_v0, math_v0 .did you mean 'echo"
+        UnknownEnvironment,
+        match=rf"'ecko_v0': expected one of {', '.join(with_built_in('echo_v0'))} .did you mean 'echo",
     ):
         marft_envs.make("ecko_v0")
     with pytest.raises(AttributeError, match=r"no attribute 'ecko_v0'.*did you mean 'echo_v0'"):
@@ -224,6 +230,6 @@ def test_a_task_file_in_the_package_is_built_in(tmp_path):
         "print('| agents |' in marft_envs.coins_v0.__doc__, marft_envs.coins_v0.__file__.endswith('coins_v0.py'))\n"
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path)
-    assert run.stdout.splitlines() == ["('code_v0', 'coins_v0', 'math_v0') True", "coins_v0 coins_v0", "True True"], (
+    assert run.stdout.splitlines() == [f"{with_built_in('coins_v0')} True", "coins_v0 coins_v0", "True True"], (
         run.stderr
     )
