@@ -14,20 +14,20 @@ _missing = [name for name in ("torch", "transformers", "peft") if find_spec(name
 if _missing:
     raise ImportError(f"baselines needs {', '.join(_missing)}: pip install marft-envs[train]")
 
-from baselines.ladder import ARMS, LearnerConfig, ippo, marft  # noqa: E402
-
 if TYPE_CHECKING:
+    from baselines.ladder import ARMS, LearnerConfig, ippo, marft
     from baselines.loading import LoadedTeam, load_team
     from baselines.run_config import RunConfig
     from baselines.training import train
 
-_LATER = {"RunConfig": "run_config", "load_team": "loading", "LoadedTeam": "loading"}
+_LATER = dict.fromkeys(("ARMS", "LearnerConfig", "ippo", "marft"), "ladder")
+_LATER |= {"RunConfig": "run_config", "load_team": "loading", "LoadedTeam": "loading"}
 
 __all__ = ["ARMS", "LearnerConfig", "LoadedTeam", "RunConfig", "ippo", "load_team", "marft", "train"]
 
 
 def __getattr__(name: str) -> Any:
-    """What needs transformers and peft, which take seconds to import, comes when it is first used."""
+    """What needs torch, transformers and peft, which take seconds to import, comes when it is first used."""
     if name == "train":
         return import_module("baselines.train")  # the module of the command line, which can be called as the function
     if name in _LATER:

@@ -43,11 +43,12 @@ def token_gae(
         return:          G_k = A_k + V_k
 
     V_next is V_{k+1} while the episode goes on, and final_values_k where it ended: at a truncation the value of that
-    episode's *own* final history, never the next episode's first. MARFT, arXiv 2504.16129, with the two flags that its
-    published code merges (golden G1-G5).
+    episode's *own* final history, never the next episode's first. (Cut in the middle of a round, an episode goes on in
+    that round: gamma_in, as for every other turn in it.) MARFT, arXiv 2504.16129, with the two flags that its published
+    code merges (golden G1-G5).
 
     rewards, values, final_values: [B, K] floats. turn_end, round_end: [B, K] bool, True on a turn's last token, and on
-    that of a round's last turn (which is a turn's end, too). terminated, ended: [B, K] bool, read on a round's end
+    that of a round's last turn (which is a turn's end, too). terminated, ended: [B, K] bool, read on a turn's end
     only; terminated implies ended. Episodes may follow each other in a row; padding behind the last token is harmless
     (and its output meaningless). Returns ([B, K], [B, K]). Raises ValueError for shapes that differ and flags that
     contradict each other.
@@ -63,7 +64,7 @@ def token_gae(
     d = discounts
     gamma = _by_boundary(values, turn_end, round_end, d.gamma_tok, d.gamma_in, d.gamma)
     trace = gamma * _by_boundary(values, turn_end, round_end, d.lam_tok, d.lam_in, d.lam)
-    cut, stop = round_end & ended, round_end & terminated
+    cut, stop = turn_end & ended, turn_end & terminated
     advantages = torch.zeros_like(values)
     following_advantage = following_value = torch.zeros_like(values[:, 0])
     for k in reversed(range(values.shape[1])):

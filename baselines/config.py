@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from baselines.losses import AGGREGATIONS, KL_ESTIMATORS, Aggregation, KLEstimator
 from baselines.ratios import NORMALIZATIONS, Normalization
+from marft_envs.suggest import did_you_mean
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "critic": ("own", "central", "none"),
@@ -130,7 +131,8 @@ class LearnerConfig:
 
     def __post_init__(self) -> None:
         for name, allowed in _CHOICES.items():
-            self._require(name, getattr(self, name) in allowed, f"one of {', '.join(allowed)}")
+            near = did_you_mean(getattr(self, name), allowed)
+            self._require(name, getattr(self, name) in allowed, f"one of {', '.join(allowed)}{near}")
         for name in _POSITIVE:
             self._require(name, getattr(self, name) > 0, "a positive number")
         for name in _NOT_NEGATIVE:
@@ -157,7 +159,8 @@ class LearnerConfig:
         names = [f.name for f in fields(self)]
         for name in settings:
             if name not in names:
-                raise ValueError(f"LearnerConfig has no field {name!r}: expected one of {', '.join(names)}")
+                near = did_you_mean(name, names)
+                raise ValueError(f"LearnerConfig has no field {name!r}: expected one of {', '.join(names)}{near}")
         settings = {k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()}
         return replace(self, **settings)
 

@@ -26,8 +26,7 @@ def team_advantages(
     score itself: once on a round's last turn (successor), or on every agent's own turn (own).
 
     decisions: bool. values, penalty (taken from the reward of each decision): floats; all [B, K, U]. lam_in: behind the
-    gate. final_values: [B, K] after an episode's end, where it was truncated: of the agent's own view (own) or of the
-    next agent's (successor), on the last turn of the sequence. -> two [B, K, U]
+    gate. final_values: [B, K] after an episode's end, where it was truncated, see ``final_values``. -> two [B, K, U]
     """
     d = Discounts(config.gamma, config.lam, config.gamma_in, lam_in, config.gamma_tok, config.lam_tok)
     turn_end = decisions & ~torch.cat([decisions[..., 1:], torch.zeros_like(decisions[..., :1])], -1)
@@ -80,13 +79,30 @@ def group_credit(batch: Batch, decisions: Tensor, penalty: Tensor) -> tuple[Tens
     return advantage[:, None, None] * decisions, keep & keep_score
 
 
-def monte_carlo_returns(batch: Batch, config: LearnerConfig) -> Tensor:
+def final_values(batch: Batch, values: Tensor, config: LearnerConfig) -> Tensor:
+    """What follows the end of each turn's sequence, [B, K]: 0 where the episode terminated; where it was truncated, the
+    value of the next agent's view (successor) or of the turn's own agent's (own).
+
+    values: [F, M] of every agent's view after the last turn of the truncated episodes, ``batch.views``.
+    """
+    final = torch.zeros_like(batch.round_score)
+    if batch.views is None:
+        return final
+    cut, after = batch.views.episode, batch.views.next_agent.unsqueeze(-1)
+    agent = after.expand(-1, batch.mask.shape[1]) if config.bootstrap == "successor" else batch.agent_index[cut]
+    final[cut] = values.gather(1, agent) * batch.mask[cut]
+    return final
+
+
+def monte_carlo_returns(batch: Batch, config: LearnerConfig, final: Tensor | None = None) -> Tensor:
     """The discounted team score that follows each turn, [B, K]: what the critic is trained on. In [0, 1] as long as
-    only one round is scored."""
+    only one round is scored. final: [B, K] ``final_values``, in place of the score that a truncated episode lacks."""
     returns = torch.zeros_like(batch.round_score)
-    following = torch.zeros_like(batch.score)
+    following, weight = torch.zeros_like(batch.score), torch.ones_like(batch.score)
     for k in reversed(range(batch.mask.shape[1])):
-        step = torch.where(batch.round_end[:, k], config.gamma * following, config.gamma_in * following)
-        following = torch.where(batch.mask[:, k], batch.round_score[:, k] * batch.round_end[:, k] + step, following)
-        returns[:, k] = following
+        discount = torch.where(batch.round_end[:, k], config.gamma, config.gamma_in)
+        step = batch.round_score[:, k] * batch.round_end[:, k] + discount * following
+        following = torch.where(batch.mask[:, k], step, following)
+        weight = torch.where(batch.mask[:, k], discount * weight, weight)
+        returns[:, k] = following if final is None else following + weight * final[:, k]
     return returns

@@ -65,14 +65,25 @@ class TeamCritic:
 
     @torch.no_grad()
     def values(self, features: TurnFeatures) -> Tensor:
-        """V before each decision, in [0, 1]: [B, K, U]. The first call sets every bias at the batch's success rate."""
-        if not self._started:
-            rate = features.target[features.mask].mean().clamp(0.02, 0.98)
-            for network in self.networks:
-                assert isinstance(network, AdditiveCritic | HeadCritic)
-                network.bias.fill_(float(rate.logit()))
-            self._started = True
+        """V before each decision, in [0, 1]: [B, K, U]."""
         return self.logits(features).sigmoid()
+
+    @torch.no_grad()
+    def start(self, features: TurnFeatures, scored: Tensor) -> None:
+        """Once: set every bias at the mean target of the scored turns [B, K], if there are any."""
+        if self._started or not bool(scored.any()):
+            return
+        rate = features.target[scored].mean().clamp(0.02, 0.98)
+        for network in self.networks:
+            assert isinstance(network, AdditiveCritic | HeadCritic)
+            network.bias.fill_(float(rate.logit()))
+        self._started = True
+
+    def view_values(self, features: TurnFeatures, episodes: Tensor, views: Tensor) -> Tensor:
+        """V of every agent's view after the last turn of some episodes, with the history that its critic reads:
+        [F, M]. episodes: [F] rows of the batch. views: [F, M, H], see ``features.read_views``."""
+        columns = [self.values(features.followed_by(episodes, views[:, m], m))[:, -1, 0] for m in range(views.shape[1])]
+        return torch.stack(columns, 1)
 
     def lam_in(self) -> float:
         """The configured lam_in, or 1 while the running explained variance is below the gate (critic.md, 2)."""

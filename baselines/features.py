@@ -43,6 +43,18 @@ class TurnFeatures:
         mine = {name: None if x is None else x[rows, columns] for name, x in mine.items()}
         return TurnFeatures(**{**mine, "mask": keep}), (rows, columns), keep
 
+    def followed_by(self, rows: Tensor, prompt: Tensor, index: int) -> TurnFeatures:
+        """The episodes ``rows`` [F] with one more turn: agent ``index`` reads ``prompt`` [F, H] and has not acted."""
+        longer: dict[str, Any] = {}
+        for f in fields(self):
+            table = getattr(self, f.name)
+            if table is not None:
+                chosen = table[rows]
+                longer[f.name] = torch.cat([chosen, torch.zeros_like(chosen[:, :1])], 1)
+        longer["prompt"][:, -1], longer["agent"][:, -1] = prompt, index
+        longer["mask"][:, -1] = longer["decisions"][:, -1, 0] = True
+        return TurnFeatures(**longer)
+
 
 def turn_features(hidden: Tensor, scores: TokenScores, turns: AgentTurns, rows: slice) -> tuple[Tensor, Tensor, Tensor]:
     """The reference's reading of some turns of one agent: prompt [n, H], message [n, (1 + ACTION_STATES) H + 3], and
@@ -84,7 +96,7 @@ def read_reference(
     within = torch.zeros(*decisions.shape, width + SCALARS) if config.credit == "token" else None
     inputs = batch.turns
     if config.critic_network == "head":
-        inputs = with_histories(batch, joint=config.critic == "central", limit=policy.context_length)
+        inputs = with_histories(batch, batch.turns, joint=config.critic == "central", limit=policy.context_length)
     logprobs = {}
     for agent, turns in batch.turns.items():
         parts: list[Tensor] = []
@@ -98,6 +110,28 @@ def read_reference(
             parts = [scores.logprobs for _, _, scores in _passes(policy, turns, temperature, rows)]
         logprobs[agent] = torch.cat(parts) if parts else turns.behaviour
     return TurnFeatures(prompt, message, batch.mask, batch.agent_index, target, decisions, within), logprobs
+
+
+@torch.no_grad()
+def read_views(policy: TeamPolicy, batch: Batch, config: LearnerConfig, rows: int) -> Tensor:
+    """What the frozen reference says of the final views of the truncated episodes, as it says it of the prompts that
+    are trained on: [F, M, H] by agent."""
+    views = batch.views
+    if views is None:
+        return torch.zeros(0, len(batch.agents), policy.hidden_size)
+    inputs = views.turns
+    if config.critic_network == "head":
+        inputs = with_histories(batch, views.turns, joint=config.critic == "central", limit=policy.context_length)
+    parts = [torch.cat(list(_prompt_ends(policy, inputs[agent], rows))) for agent in batch.agents]
+    return torch.stack(parts, 1)
+
+
+def _prompt_ends(policy: TeamPolicy, turns: AgentTurns, rows: int) -> Iterator[Tensor]:
+    """The reference's hidden states [n, H] at the prompts' ends, block by block."""
+    for block in row_blocks(len(turns), rows):
+        with policy.use(None):
+            hidden = policy.hidden(turns, block)
+        yield hidden[torch.arange(len(hidden)), turns.prompt_length[block] - 1].float()
 
 
 def _passes(
@@ -122,14 +156,16 @@ def decision_mask(batch: Batch, config: LearnerConfig) -> Tensor:
     return mask
 
 
-def with_histories(batch: Batch, *, joint: bool, limit: int | None) -> dict[str, AgentTurns]:
-    """The same turns with what was said before in front of each prompt: the prompts and actions of all earlier turns of
-    the episode (joint), or of the agent's own. limit: tokens in all; the oldest are left out."""
+def with_histories(
+    batch: Batch, wanted: dict[str, AgentTurns], *, joint: bool, limit: int | None
+) -> dict[str, AgentTurns]:
+    """The wanted turns with what was said before in front of each prompt: the prompts and actions of all earlier turns
+    of the episode (joint), or of the agent's own. limit: tokens in all; the oldest are left out."""
     text = {}
     for agent, turns in batch.turns.items():
         for i, (b, k) in enumerate(zip(turns.episode.tolist(), turns.slot.tolist(), strict=True)):
             text[b, k] = agent, turns.tokens[i][turns.token_mask[i]]
-    return {agent: _behind_history(agent, turns, text, joint, limit) for agent, turns in batch.turns.items()}
+    return {agent: _behind_history(agent, turns, text, joint, limit) for agent, turns in wanted.items()}
 
 
 def _behind_history(
@@ -138,7 +174,7 @@ def _behind_history(
     rows, prompt_length = [], turns.prompt_length.clone()
     for i, (b, k) in enumerate(zip(turns.episode.tolist(), turns.slot.tolist(), strict=True)):
         earlier = [ids for author, ids in (text[b, j] for j in range(k)) if joint or author == agent]
-        own = text[b, k][1]
+        own = turns.tokens[i][turns.token_mask[i]]
         history = torch.cat(earlier) if earlier else own[:0]
         room = len(history) if limit is None else max(limit - len(own), 0)
         history = history[max(len(history) - room, 0) :]

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from baselines.trajectory import AgentTurns, Batch
+from baselines.trajectory import AgentTurns, Batch, Views
 
 
 class NonFiniteLoss(RuntimeError):
@@ -40,8 +40,12 @@ def save_batch(batch: Batch, folder: Path) -> Path:
     """Write a batch's tensors to ``folder/nonfinite_batch.pt``."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "nonfinite_batch.pt"
-    plain: dict[str, Any] = {name: getattr(batch, name) for name in Batch.__slots__}
-    names = AgentTurns.__slots__
-    plain["turns"] = {agent: {name: getattr(turns, name) for name in names} for agent, turns in batch.turns.items()}
-    torch.save(plain, path)
+    torch.save(_plain(batch), path)
     return path
+
+
+def _plain(value: Any) -> Any:
+    """Records as dicts, so that ``torch.load(weights_only=True)`` reads them."""
+    if isinstance(value, Batch | Views | AgentTurns):
+        return {name: _plain(getattr(value, name)) for name in value.__slots__}
+    return {k: _plain(v) for k, v in value.items()} if isinstance(value, dict) else value

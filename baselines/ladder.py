@@ -23,6 +23,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from baselines.config import LearnerConfig
+from marft_envs.suggest import expected
 
 ippo = LearnerConfig()
 mappo = replace(ippo, critic="central")
@@ -47,9 +48,9 @@ ARMS: dict[str, LearnerConfig] = {
 
 
 def arm(name: str) -> LearnerConfig:
-    """The arm of that name. ValueError lists the names."""
+    """The arm of that name. ValueError lists the names, and says which is near."""
     if name not in ARMS:
-        raise ValueError(f"arm={name!r}: expected one of {', '.join(ARMS)}")
+        raise ValueError(expected("arm", name, ARMS))
     return ARMS[name]
 
 

@@ -4,7 +4,7 @@ A batch is updated in these steps (algorithms.md 2 and 3):
 
 1. read the batch with the frozen reference: log pi_0 of every action, the critic's features
 2. old log-probabilities of every agent by the training path, before anything moves
-3. values, explained variance, the gate on lam_in
+3. values, those of a truncated episode's final views too, explained variance, the gate on lam_in
 4. advantages with the arm's bootstrap, whitened per agent
 5. for each adapter in the update order: ratio, clipped loss with the factor outside the clip, KL to pi_0, step
 6. after a sequential update with the factor on: new log-probabilities, M <- clamp(M * ratio)
@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,9 +27,9 @@ from torch import Tensor
 from baselines.actor import Actor, AgentData
 from baselines.advantages import whiten
 from baselines.config import LearnerConfig
-from baselines.credit import group_credit, monte_carlo_returns, team_advantages
+from baselines.credit import final_values, group_credit, monte_carlo_returns, team_advantages
 from baselines.critic import TeamCritic, each_position
-from baselines.features import TurnFeatures, decision_mask, read_reference
+from baselines.features import TurnFeatures, decision_mask, read_reference, read_views
 from baselines.guards import BadUpdates
 from baselines.losses import explained_variance_ceiling, kl_to_reference
 from baselines.policy import TeamPolicy
@@ -37,6 +37,7 @@ from baselines.ratios import compound, effective_sample_size
 from baselines.trajectory import AgentTurns, Batch, select
 
 Metrics = dict[str, Any]
+_LEAST_CEILING = 0.02  # below it, the share of what can be explained is a quotient of two noises
 
 
 class Credit(NamedTuple):
@@ -91,13 +92,14 @@ class Learner:
     def update(self, batch: Batch) -> Metrics:
         """All steps on one batch. Returns the metrics (plain numbers, JSON-able); see docs/metrics.md for each.
 
-        The first ``critic_warmup`` batches train critics only. Raises ``guards.NonFiniteLoss``.
+        The first ``critic_warmup`` batches train critics only: they are batches like the others, so whoever counts
+        episodes and tokens counts them, for every arm. Raises ``guards.NonFiniteLoss``.
         """
         if self.config.update == "none":
             return {"skipped": "an arm without updates", "agents": {}}
         self.batches += 1
         if self.critic and self.batches <= self.config.critic_warmup:
-            return self.pretrain([batch])
+            return self._warm_up(batch)
         if _without_variance(batch, self.config):
             self.skipped_batches += 1
             return {"skipped_batches": self.skipped_batches, "skipped": "no reward variance", "agents": {}}
@@ -107,7 +109,7 @@ class Learner:
         with watch.measure("old_logprobs"):  # 2
             old = {agent: self.actor.token_logprobs(agent, turns) for agent, turns in batch.turns.items()}
         with watch.measure("values"):  # 3, 4
-            credit, judged = self._judge(batch, features, self._penalty(batch, old, reference))
+            credit, features, judged = self._judge(batch, features, self._penalty(batch, old, reference))
         data = {agent: self._agent_data(batch, agent, old[agent], reference[agent], credit) for agent in old}
         with watch.measure("actor"):  # 5, 6
             agents = self._update_agents(batch, {agent: d for agent, d in data.items() if len(d[0].turns)})
@@ -127,19 +129,14 @@ class Learner:
             "seconds": watch.seconds,
         }
 
-    def pretrain(self, batches: Sequence[Batch]) -> Metrics:
-        """Train the critic alone on these batches, ``critic_warmup_epochs`` each; policies stay. Whoever calls this
-        counts the rollouts in the budget, and gives them to every arm. Returns metrics as ``update`` does."""
-        if self.critic is None or not batches:
-            raise ValueError(f"pretrain: critic={self.config.critic!r}, {len(batches)} batches: expected some of each")
+    def _warm_up(self, batch: Batch) -> Metrics:
+        """``critic_warmup_epochs`` of the critic alone; policies stay. Returns metrics as ``update`` does."""
+        assert self.critic is not None
         watch = Stopwatch()
-        judged: Metrics = {}
-        for batch in batches:
-            with watch.measure("critic"):
-                features, _ = self._read(batch)
-                credit, judged = self._judge(batch, features, torch.zeros(features.decisions.shape))
-                epochs = self.config.critic_warmup_epochs
-                loss = self.critic.train(features, credit.values, credit.returns, epochs)
+        with watch.measure("critic"):
+            features, _ = self._read(batch)
+            credit, features, judged = self._judge(batch, features, torch.zeros(features.decisions.shape))
+            loss = self.critic.train(features, credit.values, credit.returns, self.config.critic_warmup_epochs)
         judged["value_loss"] = loss if math.isfinite(loss) else None
         return {"skipped": "critic warm-up", "agents": {}, **judged, "seconds": watch.seconds}
 
@@ -181,31 +178,52 @@ class Learner:
             penalty[turns.episode, turns.slot, : mine.shape[1]] = mine
         return penalty
 
-    def _judge(self, batch: Batch, features: TurnFeatures, penalty: Tensor) -> tuple[Credit, Metrics]:
+    def _judge(self, batch: Batch, features: TurnFeatures, penalty: Tensor) -> tuple[Credit, TurnFeatures, Metrics]:
+        """What the batch is worth, and the features with the targets that the critic learns from: a truncated episode
+        has the value of its own final view in the place of a score."""
         if self.critic is None:
             advantages, keep = group_credit(batch, features.decisions, penalty)
-            return Credit(advantages, advantages, advantages, keep), {"groups_kept": float(keep.float().mean())}
-        values = self.critic.values(features)
-        by_position = self.critic.observe_explained_variance(values, features, batch.position)
-        lam_in = self.critic.lam_in()
-        advantages, returns = self.advantages(batch, features.decisions, values, penalty, lam_in)
+            return (
+                Credit(advantages, advantages, advantages, keep), features, {"groups_kept": float(keep.float().mean())}
+            )  # fmt: skip
+        scored = batch.mask & batch.scored.unsqueeze(-1)
+        self.critic.start(features, scored)
+        values, final = self.critic.values(features), self._final_values(batch, features)
+        features = replace(features, target=monte_carlo_returns(batch, self.config, final))
+        metrics = self._explained(batch, features, values, scored)
+        advantages, returns = self.advantages(batch, features.decisions, values, penalty, self.critic.lam_in(), final)
+        return Credit(advantages, returns, values, torch.ones_like(batch.score, dtype=torch.bool)), features, metrics
+
+    def _final_values(self, batch: Batch, features: TurnFeatures) -> Tensor:
+        """``credit.final_values`` by this critic, [B, K]."""
+        if batch.views is None or self.critic is None:
+            return torch.zeros_like(batch.round_score)
+        views = read_views(self.policy, batch, self.config, self.rows)
+        return final_values(batch, self.critic.view_values(features, batch.views.episode, views), self.config)
+
+    def _explained(self, batch: Batch, features: TurnFeatures, values: Tensor, scored: Tensor) -> Metrics:
+        """Explained variance of fresh turns, over the episodes that have a score: scored [B, K]."""
+        assert self.critic is not None
+        counted = replace(features, mask=scored)
+        by_position = self.critic.observe_explained_variance(values, counted, batch.position)
         metrics = {
             "explained_variance": self.critic.running_ev,
             "explained_variance_by_position": _json(by_position),
-            "lam_in": lam_in,
+            "lam_in": self.critic.lam_in(),
         }
         if batch.label is not None:
             label, target = batch.label, features.target
-            ceiling = each_position(batch.mask, batch.position, label, target, explained_variance_ceiling)
+            ceiling = each_position(scored, batch.position, label, target, explained_variance_ceiling)
             metrics["explained_variance_ceiling"] = _json(ceiling)
-        return Credit(advantages, returns, values, torch.ones_like(batch.score, dtype=torch.bool)), metrics
+            share = {p: by_position[p] / top if top >= _LEAST_CEILING else math.nan for p, top in ceiling.items()}
+            metrics["explained_variance_of_ceiling"] = _json(share)
+        return metrics
 
     def advantages(
-        self, batch: Batch, decisions: Tensor, values: Tensor, penalty: Tensor, lam_in: float
+        self, batch: Batch, decisions: Tensor, values: Tensor, penalty: Tensor, lam_in: float, final: Tensor
     ) -> tuple[Tensor, Tensor]:
         """``credit.team_advantages`` with this learner's settings: raw advantages and returns, [B, K, U] each."""
-        final_values = torch.zeros_like(batch.round_score)
-        return team_advantages(batch, decisions, values, penalty, self.config, lam_in, final_values)
+        return team_advantages(batch, decisions, values, penalty, self.config, lam_in, final)
 
     # ---- one agent
 

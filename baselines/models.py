@@ -12,7 +12,6 @@ answers, `ModelNotFound` says within seconds what was tried and what would help.
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import os
@@ -26,6 +25,7 @@ from typing import Any
 import torch
 
 from baselines import smollm2
+from marft_envs.suggest import did_you_mean
 
 TINY, TINY_REPORT = "tiny", "tiny-report"
 SHIPPED = {TINY: Path(__file__).parent / "tiny", TINY_REPORT: Path(__file__).parent / "tiny_report"}
@@ -198,9 +198,7 @@ def _hub(name: str, tried: list[str]) -> tuple[Path, str] | None:
 
 
 def _unknown(name: str) -> str:
-    near = difflib.get_close_matches(name.lower(), KNOWN, n=1, cutoff=0.5)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    return f"model: got {name!r}, expected {_kinds()}.{hint}"
+    return f"model: got {name!r}, expected {_kinds()}{did_you_mean(name, KNOWN)}"
 
 
 def _kinds() -> str:

@@ -14,6 +14,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from baselines.stopping import Stopped, leave_at_once, stoppable, tell_stopped
+
+if __name__ == "__main__":
+    leave_at_once("play")  # the imports below take seconds
+
 import marft_envs
 from baselines.checkpoint import CheckpointError
 from baselines.config_files import pairs
@@ -57,17 +62,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
     try:
-        team = load_team(
-            options.path,
-            update=options.update,
-            greedy=options.greedy,
-            seed=options.seed,
-            allow_wheel=options.allow_wheel,
-        )
-        print(f"{team.config.arm} after update {team.update}, {'greedy' if options.greedy else 'sampled'}")
-        show(team, options)
-    except KeyboardInterrupt:
-        return 130
+        with stoppable():
+            team = load_team(
+                options.path,
+                update=options.update,
+                greedy=options.greedy,
+                seed=options.seed,
+                allow_wheel=options.allow_wheel,
+            )
+            print(f"{team.config.arm} after update {team.update}, {'greedy' if options.greedy else 'sampled'}")
+            show(team, options)
+    except Stopped as stop:
+        return tell_stopped(stop)
     except (
         CheckpointError,
         ValueError,

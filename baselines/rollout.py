@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,18 +31,18 @@ class TeamSampler:
 
     def __call__(self, requests: list[Request]) -> list[Reply]:
         """Requests of one agent, as the batch runner groups them."""
-        limit = self.engine.decoding.max_prompt_tokens
-        bos = self.loaded.tokenizer.bos_token_id
-        prompts = [truncate_prompt(self._render(r), limit, bos_token_id=bos) for r in requests]
+        prompts = [self.prompt(r.observation) for r in requests]
         agent = requests[0].agent if self.trained else None
         generations = self.engine.generate(agent, prompts, self._uniforms(requests))
         self.prompt_tokens += sum(map(len, prompts))
         self.generated_tokens += sum(len(g.action_ids) for g in generations)
         return [Reply(g.text, g) for g in generations]
 
-    def _render(self, request: Request) -> list[int]:
-        observation = request.observation
-        return render(observation["messages"], self.loaded, observation["reply_prefix"])
+    def prompt(self, observation: Mapping[str, Any]) -> list[int]:
+        """The ids that are read where an agent observes this."""
+        ids = render(observation["messages"], self.loaded, observation["reply_prefix"])
+        limit = self.engine.decoding.max_prompt_tokens
+        return truncate_prompt(ids, limit, bos_token_id=self.loaded.tokenizer.bos_token_id)
 
     def _uniforms(self, requests: list[Request]) -> np.ndarray | None:
         if self.stream is None:

@@ -13,7 +13,6 @@ that differ from the arm's), ``decoding`` and ``lora``:
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
@@ -24,6 +23,7 @@ import marft_envs
 from baselines.engine.torch_engine import Decoding
 from baselines.ladder import LearnerConfig, arm
 from baselines.policy import LoraSettings
+from marft_envs.suggest import did_you_mean
 
 _KINDS = {"str": str, "int": int, "bool": bool}
 _DECIDE_NO_NUMBER = ("allow_wheel", "checkpoint_every", "keep_checkpoints", "transcripts")
@@ -123,7 +123,13 @@ class RunConfig:
 
     def hash(self) -> str:
         """Of all that decides a number. ``updates`` is left out: a run that is trained for longer is the same run."""
-        return config_hash({k: v for k, v in self.resolved().items() if k not in (*_DECIDE_NO_NUMBER, *_MAY_GROW)})
+        return config_hash(decisive(self.resolved()))
+
+
+def decisive(resolved: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a resolved configuration its hash is of."""
+    left_out = (*_DECIDE_NO_NUMBER, *_MAY_GROW, "config_hash")
+    return {k: v for k, v in resolved.items() if k not in left_out}
 
 
 def config_hash(resolved: Mapping[str, Any]) -> str:
@@ -159,8 +165,7 @@ def check_keys(where: str, table: Mapping[str, Any], known: Iterable[str]) -> No
     names = list(known)
     for key in table:
         if key not in names:
-            near = difflib.get_close_matches(key, names, n=1)
-            hint = f" (did you mean {near[0]}?)" if near else ""
+            hint = did_you_mean(key, names)
             raise ValueError(f"{where} has no key {key!r}{hint}: expected some of {', '.join(names)}")
 
 

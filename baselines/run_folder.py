@@ -27,7 +27,7 @@ import torch
 import marft_envs
 from baselines import checkpoint
 from baselines.checkpoint import Checkpoint, CheckpointError
-from baselines.run_config import RunConfig
+from baselines.run_config import RunConfig, decisive
 from marft_envs.episode import Episode
 from marft_envs.traces import Recorder
 
@@ -70,11 +70,10 @@ class RunFolder:
             raise ValueError(f"folder {self.folder} holds a run: expected resume (--resume), or another folder")
         found = json.loads(path.read_text(encoding="utf-8"))
         if found["config_hash"] != self.config.hash():
-            ours = json.loads(json.dumps(self.config.resolved()))
-            differs = sorted(k for k in {*ours, *found} - {"config_hash"} if ours.get(k) != found.get(k))
+            changed = "; ".join(differences(found, self.config.resolved()))
             raise ValueError(
-                f"folder {self.folder} holds a run with another configuration, different in {', '.join(differs)}: "
-                "expected the same settings, or another folder"
+                f"folder {self.folder} holds a run with another configuration: {changed}: expected the same settings, "
+                "or another folder"
             )
 
     def _newest(self) -> Checkpoint | None:
@@ -170,6 +169,21 @@ def _told(path: Path) -> Iterator[None]:
         yield
     except OSError as fault:
         raise CheckpointError(f"{path}: {fault.strerror or fault}; make room, then go on with resume") from fault
+
+
+def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """``learner.clip was 0.2, now 0.1`` for every setting that decides a number and is not the same in both."""
+    before, now = (_flat("", decisive(json.loads(json.dumps(table)))) for table in (old, new))
+    names = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
+    return [f"{name} was {before.get(name, 'not set')}, now {now.get(name, 'not set')}" for name in names]
+
+
+def _flat(prefix: str, value: Any) -> dict[str, str]:
+    """Dotted name to JSON, for every leaf."""
+    if not isinstance(value, dict) or not value:
+        return {prefix: json.dumps(value)}
+    dot = prefix and f"{prefix}."
+    return {name: leaf for key, inner in value.items() for name, leaf in _flat(f"{dot}{key}", inner).items()}
 
 
 def head_row(config: RunConfig) -> Row:

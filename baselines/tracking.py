@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from baselines.run_config import RunConfig
+from marft_envs.suggest import expected
 
 TRACKERS = ("tensorboard", "wandb", "trackio", "none")
 _LABELS = ("kind", "arm", "task", "seed", "update", "mode", "item_index", "item_score")
@@ -47,7 +48,7 @@ def choose_tracker(name: str | None) -> str:
     if name is None:
         return "tensorboard" if find_spec("tensorboard") else "none"
     if name not in TRACKERS:
-        raise ValueError(f"track={name!r}: expected one of {', '.join(TRACKERS)}")
+        raise ValueError(expected("track", name, TRACKERS))
     if name != "none" and find_spec(name) is None:
         extra = "tracking" if name == "tensorboard" else name
         raise TrackerError(f"track={name!r} needs the package {name}: pip install 'marft-envs[{extra}]'")

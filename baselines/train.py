@@ -5,7 +5,8 @@
     python -m baselines.train --resume --out runs/relay
 
 The folder keeps rows.jsonl, transcripts and checkpoints; Ctrl-C or a kill leaves it for --resume, which goes on with
-the same numbers. Exit code 2: a wrong option; 1: the disk, a tracker or the training failed; 130: stopped.
+the same numbers. Exit code 2: a wrong option; 1: the disk, a tracker or the training failed; 130 and 143: stopped by
+Ctrl-C or SIGTERM.
 
 From Python it is ``baselines.train(baselines.RunConfig(...), folder=...)``, see ``training.train``.
 """
@@ -20,6 +21,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from baselines.stopping import Stopped, leave_at_once, stoppable, tell_stopped
+
+if __name__ == "__main__":
+    leave_at_once("train")  # the imports below take seconds
 
 from baselines.checkpoint import CheckpointError
 from baselines.config_files import build, pairs, read_table
@@ -126,11 +132,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
     logging.getLogger("baselines").setLevel(logging.INFO)
     try:
-        run(options)
-    except KeyboardInterrupt:
+        with stoppable():
+            run(options)
+    except Stopped as stop:
         again = shlex.join(["python", "-m", "baselines.train", "--resume", "--out", str(options.out)])
-        print(f"\nstopped; go on with: {again}", file=sys.stderr)
-        return 130
+        return tell_stopped(stop, f"go on with: {again}")
     except (CheckpointError, TrackerError, NonFiniteLoss) as fault:
         print(f"train: {fault}", file=sys.stderr)
         return 1

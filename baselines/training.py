@@ -29,8 +29,9 @@ from baselines.policy import TeamPolicy
 from baselines.rollout import TeamSampler
 from baselines.run_config import RunConfig
 from baselines.run_folder import RunFolder
-from baselines.trajectory import make_batch
+from baselines.trajectory import Batch, make_batch
 from marft_envs.batch import BatchRunner, Episode
+from marft_envs.task import Task
 
 ADAPTERS = "adapters"
 _PROBLEMS, _SAMPLING, _ENVIRONMENT = 1, 2, 5  # names of the random streams under a seed
@@ -68,7 +69,8 @@ class Run:
         )
         decoding = replace(config.decoding, max_new_tokens=play.max_new_tokens)
         self.engine = TorchEngine(self.policy, self.loaded.tokenizer, decoding)
-        self.counts = {"episodes": 0, "not_graded": 0, "prompt_tokens": 0, "generated_tokens": 0, "trained_tokens": 0}
+        names = ("episodes", "not_graded", "truncated", "prompt_tokens", "generated_tokens", "trained_tokens")
+        self.counts = dict.fromkeys(names, 0)
 
     def _test_runner(self, arguments: Mapping[str, Any]) -> BatchRunner:
         env = marft_envs.make(self.config.environment, split="test", **arguments)
@@ -100,19 +102,32 @@ class Run:
         with watch.measure("rollout"):
             episodes = self.rollout(update, sampler)
         graded = [e for e in episodes if not e.not_graded]
+        cut = [e for e in episodes if e.final and e.steps] if self.learner.critic else []
         metrics: Row = {"skipped": "no graded episode", "agents": {}}
-        if graded:
-            pad = self.loaded.tokenizer.pad_token_id
-            metrics = self.learner.update(make_batch(graded, self.policy.agents, 0 if pad is None else pad))
+        if graded or cut:
+            metrics = self.learner.update(self._batch([*graded, *cut], sampler))
         self._count(episodes, sampler, metrics)
         metrics["messages"] = message_statistics(episodes, self.policy.agents)
         metrics["seconds"] = watch.seconds | metrics.get("seconds", {})
         reward = float(np.mean([e.score for e in graded])) if graded else None
         return {"update": update, "reward": reward, **self.counts, **metrics, "wall_s": time.perf_counter() - start}
 
+    def _batch(self, episodes: Sequence[Episode], sampler: TeamSampler) -> Batch:
+        pad = self.loaded.tokenizer.pad_token_id
+        ordered = sorted(episodes, key=lambda e: e.number)
+        labels = [progress(self.training.task, e) for e in ordered]
+        return make_batch(
+            ordered,
+            self.policy.agents,
+            0 if pad is None else pad,
+            labels=None if None in labels else labels,
+            prompt=lambda _, seen: sampler.prompt(seen),
+        )
+
     def _count(self, episodes: Sequence[Episode], sampler: TeamSampler, metrics: Row) -> None:
         self.counts["episodes"] += len(episodes)
         self.counts["not_graded"] += sum(bool(e.not_graded) for e in episodes)
+        self.counts["truncated"] += sum(bool(e.truncated) for e in episodes)
         self.counts["prompt_tokens"] += sampler.prompt_tokens
         self.counts["generated_tokens"] += sampler.generated_tokens
         self.counts["trained_tokens"] += metrics.pop("trained_tokens", 0)
@@ -174,6 +189,11 @@ def played_by(config: RunConfig) -> Play:
             f"arm={SINGLE!r} on {config.task}: each agent holds a part of the problem; expected a public one"
         )
     return for_arm(config.arm, config.environment_arguments, len(env.team.agents), config.decoding.max_new_tokens)
+
+
+def progress(task: Task, episode: Episode) -> Sequence[int] | None:
+    """What the task knows before each step of the episode, for the log; None where it cannot tell."""
+    return task.progress(episode.problem, [turn for turn in episode.transcript if turn.kind != "result"])
 
 
 def load_adapters(policy: TeamPolicy, found: Checkpoint) -> None:

@@ -6,8 +6,9 @@ batch. L: tokens of prompt + action. T: tokens of an action. Masks are bool; Tru
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -54,12 +55,22 @@ class AgentTurns:
 
 
 @dataclass(frozen=True, slots=True)
+class Views:
+    """What would have come next in F truncated episodes. episode: [F] their rows b. next_agent: [F] index of who would
+    have acted. turns: per agent its F prompts there, as turns without an action in slot k = number of turns played."""
+
+    episode: Tensor
+    next_agent: Tensor
+    turns: dict[str, AgentTurns]
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
     """Whole episodes. agents: the learners' order. turns: per agent. mask, agent_index, round_index, position: [B, K]
     (position = place in the round). round_end, terminated, ended: [B, K], see ``advantages.chained_gae``.
-    round_score: [B, K] the team's score of that turn's round, written on every turn of it. score: [B]. group: [B],
-    equal for episodes on one problem. label: [B, K] whole numbers, what is known of an episode before a turn; None if
-    nobody labelled it.
+    round_score: [B, K] the team's score of that turn's round, written on every turn of it. score: [B]; 0 where the
+    episode was truncated. group: [B], equal for episodes on one problem. label: [B, K] whole numbers, what is known of
+    an episode before a turn; None if nobody labelled it. views: of the truncated episodes, None if there are none.
     """
 
     agents: tuple[str, ...]
@@ -75,22 +86,35 @@ class Batch:
     score: Tensor
     group: Tensor
     label: Tensor | None = None
+    views: Views | None = None
+
+    @property
+    def scored(self) -> Tensor:
+        """[B] bool: the episodes that came to their end and were graded."""
+        return self.terminated.any(-1)
 
 
-Labels = Callable[[Episode], Sequence[int]]
+Prompts = Callable[[str, Mapping[str, Any]], Sequence[int]]
 
 
-def make_batch(episodes: Sequence[Episode], agents: Sequence[str], pad_id: int, label: Labels | None = None) -> Batch:
-    """Pad graded episodes, whose steps kept a ``Generation``, into tensors. Un-padding gives the episodes back.
+def make_batch(
+    episodes: Sequence[Episode],
+    agents: Sequence[str],
+    pad_id: int,
+    labels: Sequence[Sequence[int]] | None = None,
+    prompt: Prompts | None = None,
+) -> Batch:
+    """Pad episodes, whose steps kept a ``Generation``, into tensors. Un-padding gives the episodes back.
 
-    label: what is known of an episode before each of its turns (say, whether the chain is right so far), one whole
-    number a turn; for the ceiling of the critic's explained variance, which nothing is trained on. Raises ValueError
-    for no episodes and for an episode that was not graded: drop and count those before.
+    labels: what is known of each episode before each of its turns (``Task.progress``); for the ceiling of the critic's
+    explained variance, which nothing is trained on. prompt: (agent, observation) -> the ids that its policy would read;
+    needed where an outside limit has cut an episode, whose final views stand in for its score. Raises ValueError for no
+    episodes, and for one that was neither graded nor cut, or cannot be bootstrapped: drop and count those before.
     """
     if not episodes:
         raise ValueError("episodes=[]: expected at least one graded episode")
     for episode in episodes:
-        if episode.not_graded:
+        if episode.not_graded and (episode.final is None or prompt is None or not episode.steps):
             raise ValueError(f"episode of problem {episode.index} was not graded ({episode.not_graded}): drop it first")
     shape = (len(episodes), max(len(e.steps) for e in episodes))
     tables = {name: torch.zeros(shape, dtype=torch.long) for name in ("agent", "round", "position")}
@@ -106,7 +130,8 @@ def make_batch(episodes: Sequence[Episode], agents: Sequence[str], pad_id: int, 
             tables["round"][b, k] = rounds[k]
             tables["position"][b, k] = k - rounds.index(rounds[k])
             flags["mask"][b, k] = True
-            flags["round_end"][b, k] = k == last or rounds[k + 1] != rounds[k]
+            following = rounds[k + 1] if k < last else episode.final.round if episode.final else None
+            flags["round_end"][b, k] = following != rounds[k]
             if rounds[k] == rounds[last]:
                 round_score[b, k] = episode.score
         flags["terminated"][b, last] = episode.terminated
@@ -124,22 +149,38 @@ def make_batch(episodes: Sequence[Episode], agents: Sequence[str], pad_id: int, 
         round_score=round_score,
         score=torch.tensor([e.score for e in episodes]),
         group=torch.tensor([e.group for e in episodes]),
-        label=None if label is None else _labels(episodes, label, shape),
+        label=None if labels is None else _labels(episodes, labels, shape),
+        views=None if prompt is None else _views(episodes, agents, pad_id, prompt),
     )
 
 
-def _labels(episodes: Sequence[Episode], label: Labels, shape: tuple[int, int]) -> Tensor:
+def _views(episodes: Sequence[Episode], agents: Sequence[str], pad_id: int, prompt: Prompts) -> Views | None:
+    cut = [(b, episode, episode.final) for b, episode in enumerate(episodes) if episode.final]
+    if not cut:
+        return None
+    where = [(b, len(episode.steps)) for b, episode, _ in cut]
+    turns = {}
+    for agent in agents:
+        prompts = [tuple(prompt(agent, final.observations[agent])) for _, _, final in cut]
+        turns[agent] = _padded([Generation(ids, (), (), "", False) for ids in prompts], where, pad_id)
+    next_agent = torch.tensor([agents.index(final.agent) for _, _, final in cut])
+    return Views(torch.tensor([b for b, _ in where]), next_agent, turns)
+
+
+def _labels(episodes: Sequence[Episode], labels: Sequence[Sequence[int]], shape: tuple[int, int]) -> Tensor:
     table = torch.zeros(shape, dtype=torch.long)
-    for b, episode in enumerate(episodes):
-        found = label(episode)
+    for b, (episode, found) in enumerate(zip(episodes, labels, strict=True)):
         if len(found) != len(episode.steps):
-            raise ValueError(f"label: got {len(found)} for an episode of {len(episode.steps)} turns: expected one each")
+            raise ValueError(f"labels: {len(found)} for an episode of {len(episode.steps)} turns: expected one each")
         table[b, : len(found)] = torch.tensor(found)
     return table
 
 
 def _agent_turns(episodes: Sequence[Episode], where: list[tuple[int, int]], pad_id: int) -> AgentTurns:
-    generations: list[Generation] = [episodes[b].steps[k].kept for b, k in where]
+    return _padded([episodes[b].steps[k].kept for b, k in where], where, pad_id)
+
+
+def _padded(generations: Sequence[Generation], where: list[tuple[int, int]], pad_id: int) -> AgentTurns:
     n = len(generations)
     longest = max((len(g.prompt_ids) + len(g.action_ids) for g in generations), default=0)
     longest_action = max((len(g.action_ids) for g in generations), default=0)

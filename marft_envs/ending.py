@@ -51,6 +51,7 @@ class Ending(AECEnv[str, dict[str, Any], str]):
         self.outcome: TeamOutcome | None = None
         self.over = False
         self.cut = ""
+        self.cut_before: str | None = None
 
     # ---- graded
 
@@ -117,8 +118,12 @@ class Ending(AECEnv[str, dict[str, Any], str]):
     # ---- cut
 
     def truncate(self, reason: str) -> None:
-        """End the episode by an outside limit (a budget of turns or tokens): truncated, reward 0, not graded."""
+        """End the episode by an outside limit (a budget of turns or tokens): truncated, reward 0, not graded.
+
+        ``cut_before`` is then the agent whose turn it was; ``observe`` gives what each agent would have read next.
+        """
         if not self.over:
+            self.cut_before = self.agent_selection
             self._cut("truncated", reason)
 
     def _fail(self, fault: str) -> None:

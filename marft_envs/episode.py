@@ -54,13 +54,24 @@ class Step:
     kept: Any
 
 
+@dataclass(frozen=True, slots=True)
+class Final:
+    """Where an outside limit has cut an episode: agent would have acted next, in ``round``; what every agent would have
+    read there, by agent."""
+
+    agent: str
+    round: int
+    observations: Mapping[str, dict[str, Any]]
+
+
 @dataclass(slots=True)
 class Episode:
     """One finished episode.
 
     outcome.score is the team's score. rewards: the environment's, by agent. not_graded: why there is no score, "" where
-    there is one; such an episode must be kept out of training and of means, and counted. truncated: the outside limit
-    that cut it, "" without one; it is then not graded either. group, member: as in ``Request``. seed: what the
+    there is one; such an episode must be kept out of means, and counted. truncated: the outside limit that cut it, ""
+    without one; it is then not graded either. final: what such an episode would have gone on with, from which a learner
+    may bootstrap; None for every other, a fault's included. group, member: as in ``Request``. seed: what the
     environment was reset with, None where its own generator went on. infos: the environment's at the end, by agent.
     transcript: all turns as the environment holds them.
     """
@@ -72,6 +83,7 @@ class Episode:
     terminated: bool = False
     not_graded: str = ""
     truncated: str = ""
+    final: Final | None = None
     number: int = 0
     group: int = 0
     member: int = 0
@@ -93,6 +105,9 @@ class Episode:
         self.not_graded = _first(game.infos, "not_graded")
         if self.truncated and not self.not_graded:
             self.not_graded = f"truncated: {self.truncated}"
+        if game.cut_before is not None:
+            views = {agent: game.observe(agent) for agent in game.possible_agents}
+            self.final = Final(game.cut_before, game.round, views)
 
 
 def _first(infos: Mapping[str, Mapping[str, Any]], key: str) -> str:

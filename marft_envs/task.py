@@ -6,10 +6,11 @@ Whose turn it is, what an agent sees, who is paid and when it ends is the busine
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from marft_envs.transcript import Turn
 from marft_envs.verdict import Verdict
 
 
@@ -72,6 +73,15 @@ class Task(ABC):
         """What may be told of an answering agent's whole reply before another round begins; "" (the default) for
         nothing. It must not depend on ``problem.gold``. Who may read the reply in the next round reads this too."""
         return ""
+
+    def progress(self, problem: Problem, turns: Sequence[Turn]) -> Sequence[int] | None:
+        """What is known of the team's success before each of the turns of an episode, as one whole number each: say,
+        whether the chain is right so far. None (the default) where nothing can be told.
+
+        For the log only: a learner reports how much of the score a critic could explain that knew this number. It may
+        read the gold, for nothing here reaches an observation, a reward or a loss. turns: calls of tools included.
+        """
+        return None
 
     def team_score(self, verdicts: Mapping[str, Verdict]) -> float:
         """The team's score in [0, 1] from the verdicts on its answering agents: by default the mean of their scores."""

@@ -14,12 +14,16 @@ needed, and without it the last agent can only guess. The two styles with one se
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 import numpy as np
 
 from marft_envs.drawn import Draft
 from marft_envs.indexing import whole_number
+from marft_envs.mathematics import grade
 from marft_envs.mathematics.draw import DrawnTask
+from marft_envs.task import Problem
+from marft_envs.transcript import Turn
 
 STYLES = ("symbols", "words")
 _PROMPT = (
@@ -65,7 +69,19 @@ class Relay(DrawnTask):
             prompt="" if self.style == "symbols" else self._prompt(),
             gold=str(sum(map(sum, numbers))),
             private=dict(zip(self.agents, shown, strict=True)),
+            notes={"totals": dict(zip(self.agents, map(str, accumulate(map(sum, numbers))), strict=True))},
         )
+
+    def progress(self, problem: Problem, turns: Sequence[Turn]) -> list[int]:
+        """1 as long as the newest total of the round is right, else 0; 1 before anybody spoke in it."""
+        known, right, playing = [], True, 0
+        for turn in turns:
+            right = right or turn.round != playing
+            playing = turn.round
+            known.append(int(right))
+            if turn.kind == "say" and turn.agent in self.agents:
+                right = grade(turn.text, problem.notes["totals"][turn.agent], unmarked="whole").score == 1
+        return known
 
     def _prompt(self) -> str:
         return _PROMPT.format(n=len(self.agents)) if len(self.agents) > 1 else _PROMPT_ALONE

@@ -20,8 +20,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from marft_envs.drawn import Draft
+from marft_envs.mathematics import grade
 from marft_envs.mathematics.draw import DrawnTask
 from marft_envs.mathematics.relay import STYLES
+from marft_envs.task import Problem
+from marft_envs.transcript import Turn
 
 _PROMPT = (
     "Your team of {n} writes a report. Each of you has a section of your own and sees nobody else's. The team is "
@@ -59,3 +62,13 @@ class Report(DrawnTask):
             gold={agent: str(a + b) for agent, (a, b) in zip(self.agents, numbers, strict=True)},
             private=dict(zip(self.agents, symbols if self.style == "symbols" else words, strict=True)),
         )
+
+    def progress(self, problem: Problem, turns: Sequence[Turn]) -> list[int]:
+        """How many sections of the round are right so far."""
+        known, right, playing = [], 0, 0
+        for turn in turns:
+            right, playing = right if turn.round == playing else 0, turn.round
+            known.append(right)
+            if turn.kind == "say" and turn.agent in problem.gold:
+                right += grade(turn.text, problem.gold[turn.agent], unmarked="whole").score == 1
+        return known

@@ -60,8 +60,9 @@ def test_own_critics_have_the_same_size_each_as_the_central_one():
 
 
 def test_the_first_value_is_the_success_rate():
-    f = features()
-    values = critic().values(f)
+    f, c = features(), critic()
+    c.start(f, f.mask)
+    values = c.values(f)
     assert float(values.mean()) == pytest.approx(float(f.target.mean()), abs=0.1)
     assert float(values.min()) >= 0 and float(values.max()) <= 1
 

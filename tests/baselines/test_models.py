@@ -104,8 +104,8 @@ def test_a_missing_file_is_named(tiny_copy: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("smolm2", "Did you mean 'smollm2-135m'"),
-        ("tinny", "Did you mean 'tiny'"),
+        ("smolm2", "did you mean 'smollm2-135m'"),
+        ("tinny", "did you mean 'tiny'"),
         ("./nowhere/at/all", "expected tiny, tiny-report, smollm2-135m, a folder"),
         ("gpt2", "owner/name"),
         (__file__, "is a file, expected a folder"),

@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import re
 import signal
 from dataclasses import replace
 
@@ -203,8 +204,14 @@ def test_without_a_folder_the_rows_are_the_same(whole):
 def test_a_folder_of_something_else(whole, tmp_path):
     with pytest.raises(ValueError, match=r"holds a run: expected resume \(--resume\), or another folder"):
         train(config(), folder=whole)
-    with pytest.raises(ValueError, match="another configuration, different in episodes, learner: expected the same"):
-        train(config(episodes=17, settings={}), folder=whole, resume=True)
+    told = (
+        "another configuration: environment_arguments.k was not set, now 3; episodes was 16, now 17; "
+        "learner.learning_rate was 0.003, now 0.001: expected the same settings, or another folder"
+    )
+    other = {**config().environment_arguments, "k": 3}
+    changed = config(episodes=17, settings={**LEARNING, "learning_rate": 1e-3}, environment_arguments=other)
+    with pytest.raises(ValueError, match=re.escape(told)):
+        train(replace(changed, transcripts=2), folder=whole, resume=True)  # which decides no number
     (tmp_path / "mine.txt").write_text("kept")
     for resume in (False, True):
         with pytest.raises(ValueError, match=r"is not empty and holds no config\.json"):

@@ -75,10 +75,10 @@ def test_the_hash_is_of_what_decides_a_number():
 @pytest.mark.parametrize(
     ("table", "says"),
     [
-        ({"arn": "marft"}, r"config has no key 'arn' \(did you mean arm\?\): expected some of arm, task"),
+        ({"arn": "marft"}, r"config has no key 'arn' \(did you mean 'arm'\?\): expected some of arm, task"),
         ({"updates": 1}, "config has no arm: expected arm = NAME"),
         ({"arm": "marfft"}, "arm='marfft': expected one of ippo, mappo"),
-        ({"arm": "marft", "learner": {"clipp": 1}}, r"learner has no key 'clipp' \(did you mean clip\?\)"),
+        ({"arm": "marft", "learner": {"clipp": 1}}, r"learner has no key 'clipp' \(did you mean 'clip'\?\)"),
         ({"arm": "marft", "learner": {"clip": -1}}, "clip=-1: expected a positive number"),
         ({"arm": "marft", "learner": {"clip": "much"}}, "'much'"),
         ({"arm": "marft", "learner": 3}, "learner=3: expected a table"),

@@ -66,6 +66,34 @@ def test_whole_stopped_and_resumed(tmp_path, capsys):
         assert (stopped / file.relative_to(whole)).read_bytes() == file.read_bytes()
 
 
+def test_sigterm_is_a_stop_too(tmp_path):
+    process = begin(*SMALL, "--updates", "200", "--out", tmp_path)
+    wait_for_update(tmp_path, 1)
+    process.terminate()
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 143
+    assert err == f"\nstopped; go on with: python -m baselines.train --resume --out {tmp_path}\n"
+
+
+@pytest.mark.parametrize("module", ["train", "play"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stop_while_torch_is_imported(module, number):
+    """The signal comes when the first of the slow imports is looked for."""
+    program = (
+        "import importlib.abc, os, runpy, sys\n"
+        "class Strike(importlib.abc.MetaPathFinder):\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        f"        if name == 'torch': os.kill(os.getpid(), {int(number)})\n"
+        "import importlib.util\n"
+        "real = importlib.util.find_spec\n"
+        "importlib.util.find_spec = lambda name, package=None: True if name == 'torch' else real(name, package)\n"
+        "sys.meta_path.insert(0, Strike())\n"
+        f"runpy.run_module('baselines.{module}', run_name='__main__')\n"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT)
+    assert (run.returncode, run.stderr) == (128 + number, f"\n{module}: stopped before it began\n")
+
+
 @pytest.mark.slow
 def test_a_real_process_killed_at_several_moments(tmp_path):
     killed, whole = tmp_path / "killed", tmp_path / "whole"
@@ -94,7 +122,7 @@ def test_the_folder_keeps_the_settings(tmp_path, capsys):
     assert main(again) == 0 and rows(tmp_path / "again") == rows(out)
     capsys.readouterr()
     assert main(["--resume", "--out", str(out), "--seed", "5"]) == 2
-    assert "another configuration, different in seed" in capsys.readouterr().err
+    assert "another configuration: seed was 0, now 5: expected the same" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -102,13 +130,13 @@ def test_the_folder_keeps_the_settings(tmp_path, capsys):
     [
         ([], "no arm (neither --arm nor --config gives it): expected --arm NAME"),
         (["--resume"], "no arm ("),
-        (["--arm", "marfft"], "arm='marfft': expected one of ippo"),
+        (["--arm", "marfft"], "(did you mean 'marft'?)"),
         (["--arm", "marft", "--env-arg", "style"], "--env-arg style: expected KEY=VALUE"),
-        (["--arm", "marft", "--set", "learner.clipp=1"], "learner has no key 'clipp' (did you mean clip?)"),
-        (["--arm", "marft", "--set", "updtes=1"], "config has no key 'updtes' (did you mean updates?)"),
+        (["--arm", "marft", "--set", "learner.clipp=1"], "learner has no key 'clipp' (did you mean 'clip'?)"),
+        (["--arm", "marft", "--set", "updtes=1"], "config has no key 'updtes' (did you mean 'updates'?)"),
         (["--arm", "marft", "--env", "maths_v0"], "maths_v0"),
         (["--arm", "marft", "--env-arg", "dataset=rely"], "rely"),
-        (["--arm", "marft", "--model", "tny"], "Did you mean 'tiny'?"),
+        (["--arm", "marft", "--model", "tny"], "did you mean 'tiny'?"),
         (["--arm", "marft", "--config", "none.toml"], "config none.toml: no such file"),
         (["--arm", "single", "--env-arg", "dataset=relay"], "arm='single' on relay: each agent holds a part"),
     ],

@@ -146,6 +146,37 @@ def test_a_reply_is_held_until_its_agents_turn():
         ]
 
 
+@pytest.mark.parametrize("turns", [1, 2, 3])
+def test_a_cut_episode_tells_what_everybody_would_have_read_next(turns):
+    """Against the same episode, not cut: its next request. Ends of every other kind have nothing to go on with."""
+
+    def play(**limit):
+        return BatchRunner(FlexMG(Sum(), TEAM, rounds=2, **limit), 1).play(say_index, indices=[7])[0]
+
+    cut, whole = play(max_turns=turns), play()
+    following = whole.steps[turns].request
+    assert (cut.final.agent, cut.final.round) == (following.agent, following.round) and whole.final is None
+    assert cut.final.observations[following.agent] == following.observation
+    assert list(cut.final.observations) == list(TEAM.agents)
+    (by_budget,) = BatchRunner(FlexMG(Sum(), TEAM, rounds=2), 1).play(say_index, indices=[7], turns=turns)
+    assert by_budget.final == cut.final
+
+
+def test_a_cut_before_a_reply_to_a_tool_tells_the_tools_result_to_its_caller():
+    team = Team({"first_0": Role(), "second_0": Role(tools=(CALCULATOR,), answers=True)})
+    call = '<tool_call>{"name": "calculator", "arguments": {"expression": "2+3"}}</tool_call>'
+    episode = BatchRunner(FlexMG(Sum(), team, max_turns=3), 1).play(lambda rs: [call] * len(rs), indices=[1])[0]
+    assert [turn.kind for turn in episode.transcript] == ["say", "call", "result"]
+    reads = {agent: [m["name"] for m in seen["messages"]] for agent, seen in episode.final.observations.items()}
+    assert episode.final.agent == "second_0"
+    assert reads == {"first_0": ["task"], "second_0": ["second_0", "task", "first_0", "second_0", "tool"]}
+
+
+def test_a_fault_leaves_nothing_to_go_on_with():
+    (episode,) = BatchRunner(FlexMG(Sum(), TEAM), 1).play(lambda rs: ["crash"] * len(rs), indices=[1])
+    assert episode.not_graded and episode.final is None
+
+
 def test_replies_beside_the_end_are_dropped_and_counted():
     runner = BatchRunner(FlexMG(Sum(), three("none"), max_turns=1), 2)
     episodes = runner.play(say_index, indices=[1, 2])

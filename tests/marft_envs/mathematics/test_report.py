@@ -4,6 +4,7 @@ import pytest
 
 import marft_envs
 from marft_envs.mathematics.report import Report
+from marft_envs.transcript import Turn
 
 
 def play(texts, **arguments):
@@ -49,3 +50,9 @@ def test_gold_is_the_sum_and_splits_share_no_report():
 def test_wrong_arguments_are_named(arguments):
     with pytest.raises(ValueError, match=f"{next(iter(arguments))}="):
         Report(**arguments)
+
+
+def test_progress_counts_the_sections_of_the_round_that_are_right_so_far():
+    problem = Report(agents=("a", "b", "c")).problem(0)
+    said = [(0, "a", problem.gold["a"]), (0, "b", "no"), (0, "c", problem.gold["c"]), (1, "a", "x"), (1, "b", "x")]
+    assert Report(agents=("a", "b", "c")).progress(problem, [Turn(*turn) for turn in said]) == [0, 1, 1, 0, 0]

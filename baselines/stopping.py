@@ -1,0 +1,56 @@
+"""Ctrl-C and SIGTERM: one line and an exit code, never a traceback. Imports nothing that takes time."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Stopped(KeyboardInterrupt):
+    """The process was asked to end. code: what it exits with, 130 after Ctrl-C and 143 after SIGTERM."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__()
+        self.code = code
+
+
+def leave_at_once(name: str) -> None:
+    """Until ``stoppable``: a signal ends the process, which has begun nothing yet (it is still importing)."""
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        os.write(2, f"\n{name}: stopped before it began\n".encode())
+        os._exit(128 + number)
+
+    for number in _SIGNALS:
+        signal.signal(number, leave)
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Within the block either signal raises Stopped. Outside the main thread, where that cannot be, nothing changes."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise Stopped(128 + number)
+
+    before = [signal.signal(number, stop) for number in _SIGNALS]
+    try:
+        yield
+    finally:
+        for number, handler in zip(_SIGNALS, before, strict=True):
+            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+
+
+def tell_stopped(stop: Stopped, advice: str = "") -> int:
+    """One line on stderr -> the exit code."""
+    print(f"\nstopped{'; ' + advice if advice else ''}", file=sys.stderr)
+    return stop.code
