@@ -12,7 +12,7 @@ from torch import Tensor
 
 from baselines.config import LearnerConfig
 from baselines.losses import adapted_coefficient, clipped_policy_loss, kl_to_reference, loss_weights
-from baselines.policy import TeamPolicy, row_blocks
+from baselines.policy import Policies, row_blocks
 from baselines.ratios import Normalization, action_logprob, step_monitor
 from baselines.trajectory import AgentTurns, concatenate, select, stack_padded
 
@@ -54,7 +54,7 @@ class Actor:
 
     def __init__(
         self,
-        policy: TeamPolicy,
+        policy: Policies,
         config: LearnerConfig,
         *,
         temperature: float,
@@ -64,7 +64,7 @@ class Actor:
         self.policy, self.config, self.temperature, self.rows = policy, config, temperature, rows
         self.generator = generator
         self.optimizers = {
-            adapter: torch.optim.Adam(policy.adapter_parameters(sharers[0]), lr=config.learning_rate)
+            adapter: torch.optim.Adam(policy.of(sharers[0]).adapter_parameters(sharers[0]), lr=config.learning_rate)
             for adapter, sharers in policy.blocks.items()
         }
         self.beta = dict.fromkeys(policy.agents, config.kl_coefficient)
@@ -86,9 +86,10 @@ class Actor:
     @torch.no_grad()
     def token_logprobs(self, agent: str, turns: AgentTurns) -> Tensor:
         """[N, T] under the agent's adapter as it is now."""
-        with self.policy.use(agent):
+        policy = self.policy.of(agent)
+        with policy.use(agent):
             blocks = row_blocks(len(turns), self.rows)
-            parts = [self.policy.scores(turns, block, self.temperature).logprobs for block in blocks]
+            parts = [policy.scores(turns, block, self.temperature).logprobs for block in blocks]
         return torch.cat(parts) if parts else turns.behaviour
 
     def decision_logprobs(self, tokens: Tensor, turns: AgentTurns) -> Tensor:
@@ -123,7 +124,7 @@ class Actor:
         """Epochs of minibatches for one adapter; nothing else moves. -> means over its optimiser steps."""
         agent = self.policy.blocks[adapter][0]
         steps: list[dict[str, float]] = []
-        with self.policy.use(agent):
+        with self.policy.of(agent).use(agent):
             for _ in range(self.config.epochs):
                 order = torch.randperm(len(data.turns), generator=self.generator)
                 for chosen in order.chunk(self.config.minibatches):
@@ -177,7 +178,8 @@ class Actor:
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """The loss of some rows, already weighted, and what it is made of. block: of ``turns``; rows: the same turns
         in ``data``."""
-        scores = self.policy.scores(turns, block, self.temperature)
+        policy = self.policy.of(self.policy.agents[int(data.agent[0])])
+        scores = policy.scores(turns, block, self.temperature)
         mask = turns.action_mask[block]
         ratio = (self.decision_logprobs(scores.logprobs, select(turns, block)) - data.old[rows]).exp()
         factor = data.factor[rows].unsqueeze(-1).expand_as(ratio)

@@ -132,12 +132,15 @@ def group_advantages(score: Tensor, group: Tensor, eps: float = 1e-4) -> tuple[T
 def maporl_returns(scores: Tensor, gamma: float) -> Tensor:
     """R[t, i] = (s[t, i] + sum_{t'>t} gamma^(t'-t) mean_a s[t', a]) / sum_{k=0}^{T-1-t} gamma^k.
 
-    The return of MAPoRL (arXiv 2502.18439) where a task scores every agent's reply; golden G7. scores: [T, n]. -> same
+    The return of MAPoRL (arXiv 2502.18439) where a task scores every agent's reply; golden G7. scores: [..., T, n]; NaN
+    where an agent did not reply, which is in no mean, and in the rounds behind an episode's own T. -> same
     """
     returns = torch.empty_like(scores)
-    following, weight = torch.zeros_like(scores[0, 0]), 0.0
-    for t in reversed(range(scores.shape[0])):
-        weight = 1 + gamma * weight
-        returns[t] = (scores[t] + following) / weight
-        following = gamma * (scores[t].mean() + following)
+    following = weight = torch.zeros_like(scores[..., 0, 0])
+    for t in reversed(range(scores.shape[-2])):
+        mean = scores[..., t, :].nanmean(-1)
+        played = ~mean.isnan()
+        weight = torch.where(played, 1 + gamma * weight, weight)
+        returns[..., t, :] = (scores[..., t, :] + following.unsqueeze(-1)) / weight.unsqueeze(-1)
+        following = torch.where(played, gamma * (mean + following), following)
     return returns

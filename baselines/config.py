@@ -15,6 +15,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "update": ("simultaneous", "sequential", "none"),
     "factor": ("off", "on"),
     "credit": ("action", "token"),
+    "reward": ("team", "maporl"),
     "order": ("fixed", "permuted"),
     "factor_normalization": ("surrogate", "sum"),
     "normalization": NORMALIZATIONS,
@@ -54,6 +55,9 @@ class LearnerConfig:
 
     credit: Literal["action", "token"] = "action"
     """What is one decision: a whole message, or each of its tokens (algorithms.md 2 and 3)."""
+    reward: Literal["team", "maporl"] = "team"
+    """What is learned from: the team's score, or MAPoRL's return (arXiv 2502.18439): every reply is graded, and a turn
+    is worth its own score and the mean scores of later rounds, discounted by gamma (.3 there)."""
     order: Literal["fixed", "permuted"] = "fixed"
     """The order of a sequential update: the listed order, or a new permutation for each batch."""
     round_robin: int = 0
@@ -145,6 +149,7 @@ class LearnerConfig:
         self._require(
             "bootstrap", self.bootstrap != "successor" or self.critic == "central", "own unless critic='central'"
         )
+        self._require("reward", self.reward == "team" or self.bootstrap == "own", "'team' unless bootstrap='own'")
         alone = self.bootstrap == "group"
         self._require("critic", (self.critic == "none") == alone, "'none' with bootstrap='group', and only then")
         self._require("group_size", not alone or self.group_size > 1, "at least 2 with bootstrap='group'")

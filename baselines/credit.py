@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from baselines.advantages import Discounts, group_advantages, token_gae
+from baselines.advantages import Discounts, group_advantages, maporl_returns, token_gae
 from baselines.config import LearnerConfig
 from baselines.trajectory import Batch, own_turns
 
@@ -58,6 +58,8 @@ def _pay(batch: Batch, turns: Tensor, config: LearnerConfig) -> tuple[Tensor, Te
     On an agent's own time index each turn is a step. One that is silent in the last round is paid the score on its last
     turn, discounted by the rounds between.
     """
+    if config.reward == "maporl":  # every turn is an end: what follows is in its return
+        return turns, maporl(batch, config) * turns, turns, turns
     if config.bootstrap == "successor":
         return batch.round_end, batch.round_score * batch.round_end, batch.terminated, batch.ended
     last = turns & (turns.flip(-1).cumsum(-1).flip(-1) == 1)
@@ -66,6 +68,18 @@ def _pay(batch: Batch, turns: Tensor, config: LearnerConfig) -> tuple[Tensor, Te
     owed = config.gamma ** (final_round - batch.round_index) * batch.score.unsqueeze(-1)
     score = torch.where(later, batch.round_score + owed, batch.round_score * turns)
     return turns, score, last & batch.terminated.any(-1, keepdim=True), last
+
+
+def maporl(batch: Batch, config: LearnerConfig) -> Tensor:
+    """MAPoRL's return of each turn, [B, K], from the scores of all replies; 0 where no turn is."""
+    assert batch.reply_score is not None
+    rows, columns = batch.mask.nonzero(as_tuple=True)
+    place = rows, batch.round_index[rows, columns], batch.agent_index[rows, columns]
+    scores = torch.full((len(batch.mask), int(batch.round_index.max()) + 1, len(batch.agents)), torch.nan)
+    scores[place] = batch.reply_score[rows, columns]
+    returns = torch.zeros_like(batch.round_score)
+    returns[rows, columns] = maporl_returns(scores, config.gamma)[place]
+    return returns
 
 
 def group_credit(batch: Batch, decisions: Tensor, penalty: Tensor) -> tuple[Tensor, Tensor]:
@@ -97,6 +111,8 @@ def final_values(batch: Batch, values: Tensor, config: LearnerConfig) -> Tensor:
 def monte_carlo_returns(batch: Batch, config: LearnerConfig, final: Tensor | None = None) -> Tensor:
     """The discounted team score that follows each turn, [B, K]: what the critic is trained on. In [0, 1] as long as
     only one round is scored. final: [B, K] ``final_values``, in place of the score that a truncated episode lacks."""
+    if config.reward == "maporl":
+        return maporl(batch, config)
     returns = torch.zeros_like(batch.round_score)
     following, weight = torch.zeros_like(batch.score), torch.ones_like(batch.score)
     for k in reversed(range(batch.mask.shape[1])):

@@ -35,16 +35,23 @@ from baselines.losses import bce_value_loss, clipped_value_loss, explained_varia
 class TeamCritic:
     """The critic of an arm: central or own, its optimiser, its replay, and the gate on lam_in.
 
-    Values are sigmoid(logit): the score is in [0, 1] (with "huber" the same, trained on the GAE return).
+    Values are sigmoid(logit): the score is in [0, 1] (with "huber" the same, trained on the GAE return). hidden_sizes:
+    by base. base_of: by agent, the number of the base that reads its turns.
     """
 
-    def __init__(self, hidden_size: int, agents: Sequence[str], config: LearnerConfig, seed: int) -> None:
+    def __init__(self, hidden_sizes: Sequence[int], base_of: Sequence[int], config: LearnerConfig, seed: int) -> None:
+        several = len(hidden_sizes) > 1
+        if several and (config.critic, config.critic_network) == ("central", "head"):
+            raise ValueError(
+                "critic_network='head' with critic='central' and agents on several bases: expected 'additive'; the "
+                "history's tokens are those of several tokenizers"
+            )
         generator = torch.Generator().manual_seed(seed)
         self.config = config
         kind = AdditiveCritic if config.critic_network == "additive" else HeadCritic
-        count = 1 if config.critic == "central" else len(agents)
+        reads = [range(len(hidden_sizes))] if config.critic == "central" else [(base,) for base in base_of]
         by_token = config.credit == "token"
-        self.networks = nn.ModuleList([kind(hidden_size, len(agents), by_token, generator) for _ in range(count)])
+        self.networks = nn.ModuleList([kind(hidden_sizes, base_of, bases, by_token, generator) for bases in reads])
         self.optimizer = torch.optim.AdamW(
             self.networks.parameters(), lr=config.critic_learning_rate, weight_decay=config.critic_weight_decay
         )

@@ -5,6 +5,8 @@ Axes: B episodes, K turns, U decisions of a turn (its tokens, or the one action)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
@@ -14,51 +16,91 @@ _WIDTH = 64
 
 
 class AdditiveCritic(nn.Module):
-    """One network of the additive form for ``agents`` agents on hidden size H."""
+    """One network of the additive form. hidden_sizes: by base. base_of: by agent, which base reads its turns.
+
+    The hidden states of two bases mean different things, so each base has a psi, a phi and a chi of its own; what they
+    say adds up in one logit. bases: those whose turns this network is to read.
+    """
 
     bias: nn.Parameter
 
-    def __init__(self, hidden_size: int, agents: int, by_token: bool, generator: torch.Generator) -> None:
+    def __init__(
+        self,
+        hidden_sizes: Sequence[int],
+        base_of: Sequence[int],
+        bases: Sequence[int],
+        by_token: bool,
+        generator: torch.Generator,
+    ) -> None:
         super().__init__()
-        self.bias = nn.Parameter(torch.zeros(agents))
-        self.psi = _mlp(hidden_size, 0, generator)
-        self.phi = _mlp((1 + ACTION_STATES) * hidden_size, SCALARS, generator)
-        self.chi = _mlp(hidden_size, SCALARS, generator) if by_token else None
+        self.bias = nn.Parameter(torch.zeros(len(base_of)))
+        self.psi, self.phi, self.chi = nn.ModuleDict(), nn.ModuleDict(), nn.ModuleDict()
+        for base in bases:
+            size = hidden_sizes[base]
+            self.psi[str(base)] = _mlp(size, 0, generator)
+            self.phi[str(base)] = _mlp((1 + ACTION_STATES) * size, SCALARS, generator)
+            if by_token:
+                self.chi[str(base)] = _mlp(size, SCALARS, generator)
+        self.base_of = torch.tensor(base_of)
 
     def forward(self, features: TurnFeatures, sees: Tensor) -> Tensor:
         """Logits [B, K, U]. sees: [B, K, K] bool, ``sees[b, k, j]``: turn k's value reads turn j (j < k)."""
-        contribution = self.phi(features.message).squeeze(-1) * features.mask
-        own = self.bias[features.agent] + self.psi(features.prompt).squeeze(-1)
+        base = self.base_of[features.agent]
+        contribution = _by_base(self.phi, features.message, base) * features.mask
+        own = self.bias[features.agent] + _by_base(self.psi, features.prompt, base)
         turn = own + (sees.to(contribution.dtype) @ contribution.unsqueeze(-1)).squeeze(-1)
-        return turn.unsqueeze(-1) + within_turn(self.chi, features)
+        return turn.unsqueeze(-1) + within_turn(self.chi, features, base)
 
 
 class HeadCritic(nn.Module):
     """A value head on the reference's last hidden state of the concatenated history: logit V_k = b[agent] + psi(h_k).
 
     The history is in ``features.prompt`` (see ``features.with_histories``), so what a turn sees is decided there.
+    Arguments as ``AdditiveCritic``'s.
     """
 
     bias: nn.Parameter
 
-    def __init__(self, hidden_size: int, agents: int, by_token: bool, generator: torch.Generator) -> None:
+    def __init__(
+        self,
+        hidden_sizes: Sequence[int],
+        base_of: Sequence[int],
+        bases: Sequence[int],
+        by_token: bool,
+        generator: torch.Generator,
+    ) -> None:
         super().__init__()
-        self.bias = nn.Parameter(torch.zeros(agents))
-        self.psi = _mlp(hidden_size, 0, generator)
-        self.chi = _mlp(hidden_size, SCALARS, generator) if by_token else None
+        self.bias = nn.Parameter(torch.zeros(len(base_of)))
+        self.psi, self.chi = nn.ModuleDict(), nn.ModuleDict()
+        for base in bases:
+            self.psi[str(base)] = _mlp(hidden_sizes[base], 0, generator)
+            if by_token:
+                self.chi[str(base)] = _mlp(hidden_sizes[base], SCALARS, generator)
+        self.base_of = torch.tensor(base_of)
 
     def forward(self, features: TurnFeatures, sees: Tensor) -> Tensor:
         """Logits [B, K, U]. sees: not read."""
-        turn = self.bias[features.agent] + self.psi(features.prompt).squeeze(-1)
-        return turn.unsqueeze(-1) + within_turn(self.chi, features)
+        base = self.base_of[features.agent]
+        turn = self.bias[features.agent] + _by_base(self.psi, features.prompt, base)
+        return turn.unsqueeze(-1) + within_turn(self.chi, features, base)
 
 
-def within_turn(chi: nn.Module | None, features: TurnFeatures) -> Tensor:
+def _by_base(networks: nn.ModuleDict, x: Tensor, base: Tensor) -> Tensor:
+    """[...] from x [..., C]: each row by the network of its base, which reads as many columns as it has inputs; 0 where
+    there is no network for it."""
+    total = torch.zeros(x.shape[:-1])
+    for number, network in networks.items():
+        assert isinstance(network, _mlp)
+        total = total + network(x[..., : network.inputs]).squeeze(-1) * (base == int(number))
+    return total
+
+
+def within_turn(chi: nn.ModuleDict, features: TurnFeatures, base: Tensor) -> Tensor:
     """What the tokens of a turn so far add to its logit, [B, K, U]: 0 before the first, so that V_{t,m,1} is the very
     value that the predecessor bootstraps from (algorithms.md 3)."""
-    if chi is None or features.within is None:
+    if features.within is None:
         return torch.zeros(features.decisions.shape)
-    added = chi(features.within).squeeze(-1)
+    added = _by_base(chi, features.within, base.unsqueeze(-1))
     return torch.cat([torch.zeros_like(added[..., :1]), added[..., 1:]], -1)
 
 
@@ -67,7 +109,7 @@ class _mlp(nn.Module):
 
     def __init__(self, states: int, scalars: int, generator: torch.Generator) -> None:
         super().__init__()
-        self.states = states
+        self.states, self.inputs = states, states + scalars
         self.norm = nn.LayerNorm(states, elementwise_affine=False)
         self.inner = nn.Linear(states + scalars, _WIDTH)
         self.outer = nn.Linear(_WIDTH, 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from baselines.config import LearnerConfig
-from baselines.policy import TeamPolicy, TokenScores, predicting_positions, row_blocks
+from baselines.policy import Policies, TeamPolicy, TokenScores, predicting_positions, row_blocks
 from baselines.trajectory import AgentTurns, Batch, own_turns, stack_padded
 
 ACTION_STATES = 3
@@ -83,47 +83,56 @@ def _scalars(logprob: Tensor, gap: Tensor) -> Tensor:
 
 @torch.no_grad()
 def read_reference(
-    policy: TeamPolicy, batch: Batch, config: LearnerConfig, target: Tensor, temperature: float, rows: int
+    policy: Policies, batch: Batch, config: LearnerConfig, target: Tensor, temperature: float, rows: int
 ) -> tuple[TurnFeatures, dict[str, Tensor]]:
     """One pass of the frozen reference over the batch (a second one for a "head" critic, which reads the history).
 
-    target: [B, K]. rows: turns per forward pass. -> features, {agent: log pi_0 [N, T]}
+    Every turn is read by the base of its own agent; what a smaller base says fills the first columns. target: [B, K].
+    rows: turns per forward pass. -> features, {agent: log pi_0 [N, T]}
     """
-    width, shape = policy.hidden_size, batch.mask.shape
+    width, shape = max(policy.hidden_sizes), batch.mask.shape
     decisions = decision_mask(batch, config)
     prompt = torch.zeros(*shape, width)
     message = torch.zeros(*shape, (1 + ACTION_STATES) * width + SCALARS)
     within = torch.zeros(*decisions.shape, width + SCALARS) if config.credit == "token" else None
-    inputs = batch.turns
-    if config.critic_network == "head":
-        inputs = with_histories(batch, batch.turns, joint=config.critic == "central", limit=policy.context_length)
+    inputs = _critic_inputs(policy, batch, batch.turns, config)
     logprobs = {}
     for agent, turns in batch.turns.items():
         parts: list[Tensor] = []
-        for block, hidden, scores in _passes(policy, inputs[agent], temperature, rows):
+        own = policy.of(agent)
+        for block, hidden, scores in _passes(own, inputs[agent], temperature, rows):
             place = turns.episode[block], turns.slot[block]
-            prompt[place], message[place], inside = turn_features(hidden, scores, inputs[agent], block)
+            said = turn_features(hidden, scores, inputs[agent], block)
+            for table, found in zip((prompt, message), said, strict=False):
+                table[(*place, slice(found.shape[-1]))] = found
             if within is not None:
-                within[(*place, slice(inside.shape[1]))] = inside
+                within[(*place, slice(said[2].shape[1]), slice(said[2].shape[2]))] = said[2]
             parts.append(scores.logprobs)
         if inputs is not batch.turns:
-            parts = [scores.logprobs for _, _, scores in _passes(policy, turns, temperature, rows)]
+            parts = [scores.logprobs for _, _, scores in _passes(own, turns, temperature, rows)]
         logprobs[agent] = torch.cat(parts) if parts else turns.behaviour
     return TurnFeatures(prompt, message, batch.mask, batch.agent_index, target, decisions, within), logprobs
 
 
 @torch.no_grad()
-def read_views(policy: TeamPolicy, batch: Batch, config: LearnerConfig, rows: int) -> Tensor:
+def read_views(policy: Policies, batch: Batch, config: LearnerConfig, rows: int) -> Tensor:
     """What the frozen reference says of the final views of the truncated episodes, as it says it of the prompts that
     are trained on: [F, M, H] by agent."""
-    views = batch.views
-    if views is None:
-        return torch.zeros(0, len(batch.agents), policy.hidden_size)
-    inputs = views.turns
-    if config.critic_network == "head":
-        inputs = with_histories(batch, views.turns, joint=config.critic == "central", limit=policy.context_length)
-    parts = [torch.cat(list(_prompt_ends(policy, inputs[agent], rows))) for agent in batch.agents]
-    return torch.stack(parts, 1)
+    assert batch.views is not None
+    inputs = _critic_inputs(policy, batch, batch.views.turns, config)
+    parts = [torch.cat(list(_prompt_ends(policy.of(agent), inputs[agent], rows))) for agent in batch.agents]
+    width = max(policy.hidden_sizes)
+    return torch.stack([functional.pad(part, (0, width - part.shape[1])) for part in parts], 1)
+
+
+def _critic_inputs(
+    policy: Policies, batch: Batch, turns: dict[str, AgentTurns], config: LearnerConfig
+) -> dict[str, AgentTurns]:
+    """The turns as they are; behind the history for a "head" critic."""
+    if config.critic_network == "additive":
+        return turns
+    limits = {agent: policy.of(agent).context_length for agent in turns}
+    return with_histories(batch, turns, joint=config.critic == "central", limits=limits)
 
 
 def _prompt_ends(policy: TeamPolicy, turns: AgentTurns, rows: int) -> Iterator[Tensor]:
@@ -157,15 +166,15 @@ def decision_mask(batch: Batch, config: LearnerConfig) -> Tensor:
 
 
 def with_histories(
-    batch: Batch, wanted: dict[str, AgentTurns], *, joint: bool, limit: int | None
+    batch: Batch, wanted: dict[str, AgentTurns], *, joint: bool, limits: Mapping[str, int | None]
 ) -> dict[str, AgentTurns]:
     """The wanted turns with what was said before in front of each prompt: the prompts and actions of all earlier turns
-    of the episode (joint), or of the agent's own. limit: tokens in all; the oldest are left out."""
+    of the episode (joint), or of the agent's own. limits: by agent, tokens in all; the oldest are left out."""
     text = {}
     for agent, turns in batch.turns.items():
         for i, (b, k) in enumerate(zip(turns.episode.tolist(), turns.slot.tolist(), strict=True)):
             text[b, k] = agent, turns.tokens[i][turns.token_mask[i]]
-    return {agent: _behind_history(agent, turns, text, joint, limit) for agent, turns in wanted.items()}
+    return {agent: _behind_history(agent, turns, text, joint, limits[agent]) for agent, turns in wanted.items()}
 
 
 def _behind_history(

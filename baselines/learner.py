@@ -14,10 +14,7 @@ A batch is updated in these steps (algorithms.md 2 and 3):
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,9 +28,10 @@ from baselines.credit import final_values, group_credit, monte_carlo_returns, te
 from baselines.critic import TeamCritic, each_position
 from baselines.features import TurnFeatures, decision_mask, read_reference, read_views
 from baselines.guards import BadUpdates
-from baselines.losses import explained_variance_ceiling, kl_to_reference
-from baselines.policy import TeamPolicy
-from baselines.ratios import compound, effective_sample_size
+from baselines.losses import explained_variance_ceiling
+from baselines.measures import Stopwatch, describe, factor_statistics, finite
+from baselines.policy import Policies
+from baselines.ratios import compound
 from baselines.trajectory import AgentTurns, Batch, select
 
 Metrics = dict[str, Any]
@@ -49,21 +47,8 @@ class Credit(NamedTuple):
     keep: Tensor
 
 
-@dataclass
-class Stopwatch:
-    """Seconds by name, for the account of where an update's time goes."""
-
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    @contextmanager
-    def measure(self, name: str) -> Iterator[None]:
-        start = time.perf_counter()
-        yield
-        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
-
-
 class Learner:
-    """Trains a ``TeamPolicy`` with one arm. temperature: the sampling temperature, used for every log-probability.
+    """Trains a team's policies with one arm. temperature: the sampling temperature, used for every log-probability.
 
     rows: turns per forward pass (gradients are accumulated over them). seed: of the critic's weights, the minibatches
     and the permuted order. failures: a folder for the batch that stopped a run (see ``guards``).
@@ -71,7 +56,7 @@ class Learner:
 
     def __init__(
         self,
-        policy: TeamPolicy,
+        policy: Policies,
         config: LearnerConfig,
         *,
         temperature: float,
@@ -84,7 +69,8 @@ class Learner:
         self.generator = torch.Generator().manual_seed(seed)
         self.actor = Actor(policy, config, temperature=temperature, rows=rows, generator=self.generator)
         has_critic = config.critic != "none"
-        self.critic = TeamCritic(policy.hidden_size, policy.agents, config, seed) if has_critic else None
+        bases = [policy.base_of(agent) for agent in policy.agents]
+        self.critic = TeamCritic(policy.hidden_sizes, bases, config, seed) if has_critic else None
         self.guard = BadUpdates(config.max_bad_updates, failures)
         self.batches = 0
         self.skipped_batches = 0
@@ -107,7 +93,8 @@ class Learner:
         with watch.measure("reference"):  # 1
             features, reference = self._read(batch)
         with watch.measure("old_logprobs"):  # 2
-            old = {agent: self.actor.token_logprobs(agent, turns) for agent, turns in batch.turns.items()}
+            acting = {agent: turns for agent, turns in batch.turns.items() if agent in self.policy.adapter_of}
+            old = {agent: self.actor.token_logprobs(agent, turns) for agent, turns in acting.items()}
         with watch.measure("values"):  # 3, 4
             credit, features, judged = self._judge(batch, features, self._penalty(batch, old, reference))
         data = {agent: self._agent_data(batch, agent, old[agent], reference[agent], credit) for agent in old}
@@ -173,7 +160,8 @@ class Learner:
     def _penalty(self, batch: Batch, old: dict[str, Tensor], reference: dict[str, Tensor]) -> Tensor:
         """What KL to pi_0 takes from the reward of each decision: [B, K, U]."""
         penalty = torch.zeros(decision_mask(batch, self.config).shape)
-        for agent, turns in batch.turns.items():
+        for agent in old:
+            turns = batch.turns[agent]
             mine = self.actor.kl_penalty(agent, old[agent], reference[agent], turns)
             penalty[turns.episode, turns.slot, : mine.shape[1]] = mine
         return penalty
@@ -208,15 +196,15 @@ class Learner:
         by_position = self.critic.observe_explained_variance(values, counted, batch.position)
         metrics = {
             "explained_variance": self.critic.running_ev,
-            "explained_variance_by_position": _json(by_position),
+            "explained_variance_by_position": finite(by_position),
             "lam_in": self.critic.lam_in(),
         }
         if batch.label is not None:
             label, target = batch.label, features.target
             ceiling = each_position(scored, batch.position, label, target, explained_variance_ceiling)
-            metrics["explained_variance_ceiling"] = _json(ceiling)
+            metrics["explained_variance_ceiling"] = finite(ceiling)
             share = {p: by_position[p] / top if top >= _LEAST_CEILING else math.nan for p, top in ceiling.items()}
-            metrics["explained_variance_of_ceiling"] = _json(share)
+            metrics["explained_variance_of_ceiling"] = finite(share)
         return metrics
 
     def advantages(
@@ -249,7 +237,10 @@ class Learner:
         return data, float(chosen.std(correction=0)) if len(chosen) else 0.0
 
     def _update_agents(self, batch: Batch, acting: dict[str, tuple[AgentData, float]]) -> dict[str, dict[str, float]]:
-        metrics = {agent: self._describe(d, spread) for agent, (d, spread) in acting.items()}
+        metrics = {
+            agent: describe(d, spread) | {"kl_coefficient": self.actor.beta[agent]}
+            for agent, (d, spread) in acting.items()
+        }
         floor = self.config.advantage_floor * sum(spread for _, spread in acting.values()) / len(acting)
         factor = torch.ones_like(batch.score).unsqueeze(-1).repeat(1, int(batch.round_index.max()) + 1)  # [B, rounds]
         for adapter, sharers in self._blocks():
@@ -266,7 +257,7 @@ class Learner:
             for agent in acted:
                 metrics[agent] |= {"skipped": 0.0, **stats} if agent in trained else {"skipped": 1.0}
                 if self.config.factor == "on":
-                    metrics[agent] |= self._factor_stats(factor[place[agent]])
+                    metrics[agent] |= factor_statistics(factor[place[agent]], self.config.factor_clamp)
         for agent in metrics:
             self.actor.adapt_beta(agent, metrics[agent]["kl_reference"])
         return metrics
@@ -287,43 +278,14 @@ class Learner:
         old = self.actor.factor_logprobs(data.old_tokens, data.turns)
         factor[place] = compound(factor[place], new, old, self.config.factor_clamp)
 
-    def _describe(self, d: AgentData, spread: float) -> dict[str, float]:
-        """What is known of an agent before it is trained."""
-        length = d.turns.action_mask.sum(-1).float()
-        kl = kl_to_reference(d.old_tokens, d.reference, d.turns.action_mask)
-        agent = self.policy.agents[int(d.agent[0])]
-        return {
-            "advantage_std": spread,
-            "sampler_gap": float(((d.old_tokens - d.turns.behaviour).abs() * d.turns.action_mask).max()),
-            "kl_reference": float(kl.sum() / d.turns.action_mask.sum()),
-            "kl_coefficient": self.actor.beta[agent],
-            "mean_length": float(length.mean()),
-            "truncated": float(d.turns.truncated.float().mean()),
-            "empty": float((length <= 1).float().mean()),
-        }
-
-    def _factor_stats(self, factor: Tensor) -> dict[str, float]:
-        low, high = self.config.factor_clamp
-        at_bound = (factor <= low * 1.0001) | (factor >= high * 0.9999)
-        return {
-            "factor_ess": float(effective_sample_size(factor)),
-            "factor_clamp_rate": float(at_bound.float().mean()),
-            "factor_p05": float(factor.quantile(0.05)),
-            "factor_p95": float(factor.quantile(0.95)),
-        }
-
 
 def _without_variance(batch: Batch, config: LearnerConfig) -> bool:
     """Whether there is nothing to learn: all scores are the same (in every group, if groups are compared)."""
     if config.bootstrap == "group":
         nothing = torch.zeros_like(batch.mask).unsqueeze(-1)
         return not bool(group_credit(batch, nothing, nothing.float())[1].any())
-    return float(batch.score.std(correction=0)) < 1e-8
-
-
-def _json(table: dict[str, float]) -> dict[str, float | None]:
-    """None for what is not a number: where all returns were equal, nothing can be explained."""
-    return {name: value if math.isfinite(value) else None for name, value in table.items()}
+    scores = batch.score if config.reward == "team" or batch.reply_score is None else batch.reply_score[batch.mask]
+    return float(scores.std(correction=0)) < 1e-8
 
 
 def _rounds(batch: Batch, turns: AgentTurns) -> tuple[Tensor, Tensor]:

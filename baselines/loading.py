@@ -16,24 +16,23 @@ import numpy as np
 
 from baselines import checkpoint
 from baselines.checkpoint import Checkpoint, CheckpointError
-from baselines.engine.torch_engine import TorchEngine
-from baselines.models import load_model
-from baselines.policy import TeamPolicy
-from baselines.rollout import TeamSampler
 from baselines.run_config import RunConfig, from_table
 from baselines.run_folder import CHECKPOINTS
-from baselines.training import check_model, load_adapters
+from baselines.team import Cast, Team
+from baselines.training import load_adapters
 from marft_envs.batch import Reply, Request
 
 
 @dataclass
 class LoadedTeam:
-    """Trained policies by agent. config: of the run. update: after which it was kept. roles: the trained agent behind
-    an environment's agent of another name. greedy, seed: how actions are chosen."""
+    """Trained policies by agent. config: of the run. update: after which it was kept. cast: who plays whom, greedy or
+    sampled. roles: the trained agent behind an environment's agent of another name. seed: of what is drawn by hand.
+    """
 
     config: RunConfig
     update: int
-    sampler: TeamSampler
+    team: Team
+    cast: Cast
     roles: Mapping[str, str]
     seed: int
     _drawn: np.random.Generator = field(init=False)
@@ -43,8 +42,8 @@ class LoadedTeam:
 
     @property
     def agents(self) -> tuple[str, ...]:
-        """The agents that were trained."""
-        return self.sampler.engine.policy.agents
+        """The agents of the run."""
+        return self.team.agents
 
     def policy(self, requests: list[Request]) -> Sequence[Reply]:
         """A policy of ``marft_envs.batch``: one reply for each request, whoever asks. The draws of a problem's turn are
@@ -53,7 +52,7 @@ class LoadedTeam:
         for agent in dict.fromkeys(r.agent for r in requests):
             mine = [i for i, r in enumerate(requests) if r.agent == agent]
             trained = self._trained(agent)
-            for i, reply in zip(mine, self.sampler([replace(requests[i], agent=trained) for i in mine]), strict=True):
+            for i, reply in zip(mine, self.cast([replace(requests[i], agent=trained) for i in mine]), strict=True):
                 replies[i] = reply
         return [replies[i] for i in range(len(requests))]
 
@@ -61,7 +60,7 @@ class LoadedTeam:
         """What ``agent`` says after ``observation``; draws follow each other from the seed."""
         index = int(self._drawn.integers(2**31))
         request = Request(0, index, self._trained(agent), 0, 0, dict(observation))
-        (reply,) = self.sampler([request])
+        (reply,) = self.cast([request])
         return reply.text
 
     def _trained(self, agent: str) -> str:
@@ -86,13 +85,11 @@ def load_team(
     """
     found = _find(Path(path), update)
     config = config_of(found)
-    loaded = load_model(config.model, allow_wheel=allow_wheel or config.allow_wheel)
-    check_model(found.manifest["model"], loaded)
-    adapter_of = found.manifest["adapters"]
-    policy = TeamPolicy(loaded.model, list(adapter_of), config.lora, config.seed, sharing=adapter_of)
-    load_adapters(policy, found)
-    sampler = TeamSampler(TorchEngine(policy, loaded.tokenizer, config.decoding), loaded, None if greedy else (seed,))
-    return LoadedTeam(config, found.update, sampler, dict(roles or {}), seed)
+    if allow_wheel:
+        config = replace(config, allow_wheel=True)
+    team = Team(config, found.manifest["agents"], config.decoding)
+    load_adapters(team, found)
+    return LoadedTeam(config, found.update, team, team.cast(None if greedy else (seed,)), dict(roles or {}), seed)
 
 
 def config_of(found: Checkpoint) -> RunConfig:

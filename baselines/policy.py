@@ -1,32 +1,16 @@
-"""One frozen base, one LoRA adapter per agent, and the base alone (adapters off) as the reference policy pi_0."""
+"""One frozen base and the policies that play on it; the base alone is the reference policy pi_0."""
 
 from __future__ import annotations
 
 import contextlib
-import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import torch
-from peft import LoraConfig, get_peft_model
-from peft.tuners.tuners_utils import BaseTunerLayer
 from torch import Tensor, nn
 
 from baselines.trajectory import AgentTurns
-
-
-@dataclass(frozen=True)
-class LoraSettings:
-    """rank r and alpha of every adapter (W + alpha / r B A, Hu et al. 2021, arXiv 2106.09685); all linear layers."""
-
-    rank: int = 8
-    alpha: int = 16
-
-    def __post_init__(self) -> None:
-        for name in ("rank", "alpha"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"LoraSettings {name}={getattr(self, name)!r}: expected at least 1")
+from baselines.weights import FullWeights, LoraSettings, LoraWeights, Weights
 
 
 class TokenScores(NamedTuple):
@@ -38,98 +22,108 @@ class TokenScores(NamedTuple):
     gap: Tensor
 
 
-class TeamPolicy(nn.Module):
-    """The policies of a team: ``use(agent)`` makes its adapter the active one, ``use(None)`` the bare reference.
+class Policies(Protocol):
+    """What a learner trains: a ``TeamPolicy``, or a ``team.Team`` with several bases.
 
-    base: a causal language model; its weights are frozen. agents: one adapter each, B = 0 at first, so every policy
-    starts as pi_0 exactly. Adapter weights are fp32 whatever the base's type. seed: for the adapters' A matrices.
-    sharing: agent to the name of an adapter; agents that name the same one share it, the others have one of their own
-    under their own name. frozen: agents that play and are not trained.
+    agents: all of them. adapter_of: agent to the name of its weights; scripted agents have none, and are not there.
+    blocks: the trained names in the update order, each with the agents that share it. hidden_sizes: of the bases.
+    """
+
+    agents: tuple[str, ...]
+    adapter_of: dict[str, str]
+    blocks: dict[str, tuple[str, ...]]
+
+    @property
+    def hidden_sizes(self) -> tuple[int, ...]: ...
+
+    def of(self, agent: str) -> TeamPolicy:
+        """The policies on the agent's base, which reads its turns."""
+
+    def base_of(self, agent: str) -> int:
+        """Which of the bases that is."""
+
+
+class TeamPolicy(nn.Module):
+    """The policies on one base: ``use(agent)`` makes its weights the active ones, ``use(None)`` the bare reference.
+
+    base: a causal language model; its weights are frozen. agents: a LoRA adapter each (lora None: a full copy of the
+    base each), so that every policy starts as pi_0 exactly. seed: for what is drawn at first. sharing: agent to the
+    name of an adapter; agents that name the same one share it, the others have one of their own under their own name.
+    frozen: agents that play and are not trained. scripted: agents that others play for; the reference reads their
+    turns, and they have no weights.
     """
 
     def __init__(
         self,
         base: nn.Module,
         agents: Sequence[str],
-        lora: LoraSettings,
+        lora: LoraSettings | None,
         seed: int,
         *,
         sharing: Mapping[str, str] | None = None,
         frozen: Collection[str] = (),
+        scripted: Collection[str] = (),
     ) -> None:
         super().__init__()
         self.agents = tuple(agents)
-        self.adapter_of = adapters(self.agents, sharing or {})
+        self.adapter_of = adapters([a for a in agents if a not in scripted], sharing or {})
         self.blocks = update_blocks(self.adapter_of, frozen)
-        config = LoraConfig(r=lora.rank, lora_alpha=lora.alpha, target_modules="all-linear", task_type="CAUSAL_LM")
-        with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)  # peft 0.21 still reads it
-            torch.manual_seed(seed)  # noqa: TID251 - peft initialises from the global generator, forked here
-            first, *others = dict.fromkeys(self.adapter_of.values())
-            self.model = get_peft_model(base, config, adapter_name=first)
-            for adapter in others:
-                self.model.add_adapter(adapter, config)
-        self.model.eval()
-        weight = next(self.head.parameters())
+        weight = next(base.get_output_embeddings().parameters())
         self._device, self._dtype = weight.device.type, weight.dtype
-        if self._dtype != torch.float32:
-            self._speed_up()
-        marker = [(name.split("."), p) for name, p in self.model.named_parameters()]
-        self._adapter = {adapter: [p for parts, p in marker if adapter in parts] for adapter in (first, *others)}
-        self._restore_gradients()
+        if self._dtype != torch.float32 and self._device == "cpu":
+            base.set_attn_implementation("eager")  # its backward pass is twice as fast there as the fused one's
+        names = list(dict.fromkeys(self.adapter_of.values()))
+        self.weights: Weights = (
+            FullWeights(base, names, self.blocks) if lora is None else LoraWeights(base, names, self.blocks, lora, seed)
+        )
 
-    def _speed_up(self) -> None:
-        """For a base of 16 bits: ``use`` casts the adapters' weights, so peft need not cast inputs to fp32; and on
-        a CPU plain attention, whose backward pass is twice as fast there as the fused one's on short texts."""
-        for module in self.model.modules():
-            if isinstance(module, BaseTunerLayer):
-                module.cast_input_dtype_enabled = False
-        if self._device == "cpu":
-            self.model.get_base_model().set_attn_implementation("eager")
+    def of(self, agent: str) -> TeamPolicy:
+        """Itself: all agents are on one base."""
+        return self
 
-    def _restore_gradients(self) -> None:
-        """peft's ``set_adapter`` and ``disable_adapter`` freeze the other adapters and thaw the active one: undo that,
-        always. The adapters of ``blocks`` are trainable, frozen agents' are not."""
-        for adapter, parameters in self._adapter.items():
-            for p in parameters:
-                p.requires_grad_(adapter in self.blocks)
+    def base_of(self, agent: str) -> int:
+        """The only one."""
+        return 0
+
+    @property
+    def hidden_sizes(self) -> tuple[int, ...]:
+        """The only one's."""
+        return (self.hidden_size,)
 
     def adapter_parameters(self, agent: str) -> list[nn.Parameter]:
-        """The parameters of one agent's adapter (shared or its own) and of nothing else."""
-        return self._adapter[self.adapter_of[agent]]
+        """The parameters of one agent's weights (shared or its own) and of nothing else."""
+        return self.weights.parameters_of(self.adapter_of[agent])
 
     @contextlib.contextmanager
     def use(self, agent: str | None) -> Iterator[None]:
-        """Within the block forward passes are those of ``agent``; of the reference pi_0 when it is None.
+        """Within the block forward passes are those of ``agent``; of the reference pi_0 when it is None or scripted.
 
-        On a base of 16 bits the adapters' fp32 weights are cast to its type in each forward pass (their gradients and
+        On a base of 16 bits the trained fp32 weights are cast to its type in each forward pass (their gradients and
         updates stay fp32). No cast is cached: an optimiser step inside the block would make it stale.
         """
         autocast = torch.autocast(self._device, self._dtype, enabled=self._dtype != torch.float32, cache_enabled=False)
-        with autocast:
-            if agent is None:
-                with self.model.disable_adapter():
-                    yield
-            else:
-                self.model.set_adapter(self.adapter_of[agent])
-                self._restore_gradients()
-                yield
-        self._restore_gradients()
+        with autocast, self.weights.active(None if agent is None else self.adapter_of.get(agent)):
+            yield
+
+    @property
+    def causal_lm(self) -> Any:
+        """The model that acts now."""
+        return self.weights.causal_lm
 
     @property
     def backbone(self) -> nn.Module:
         """The transformer below the output head, adapters included."""
-        return self.model.get_base_model().get_decoder()
+        return self.causal_lm.get_decoder()
 
     @property
     def head(self) -> nn.Module:
         """Hidden states to logits."""
-        return self.model.get_base_model().get_output_embeddings()
+        return self.causal_lm.get_output_embeddings()
 
     @property
     def hidden_size(self) -> int:
         """H, the width of the backbone's last hidden states."""
-        return int(self.model.get_base_model().config.get_text_config().hidden_size)
+        return int(self.causal_lm.config.get_text_config().hidden_size)
 
     def hidden(self, turns: AgentTurns, rows: slice) -> Tensor:
         """Last hidden states of prompt + action under whatever ``use`` selected: [n, L, H]."""
@@ -158,7 +152,7 @@ class TeamPolicy(nn.Module):
     @property
     def context_length(self) -> int | None:
         """How many tokens the base reads at most; None if its configuration does not say."""
-        return getattr(self.model.get_base_model().config.get_text_config(), "max_position_embeddings", None)
+        return getattr(self.causal_lm.config.get_text_config(), "max_position_embeddings", None)
 
 
 def adapters(agents: Sequence[str], sharing: Mapping[str, str]) -> dict[str, str]:

@@ -23,11 +23,12 @@ import marft_envs
 from baselines.engine.torch_engine import Decoding
 from baselines.ladder import LearnerConfig, arm
 from baselines.policy import LoraSettings
-from marft_envs.suggest import did_you_mean
+from marft_envs.suggest import did_you_mean, expected
 
 _KINDS = {"str": str, "int": int, "bool": bool}
 _DECIDE_NO_NUMBER = ("allow_wheel", "checkpoint_every", "keep_checkpoints", "transcripts")
 _MAY_GROW = ("updates",)
+TUNINGS = ("lora", "full")
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,14 @@ class RunConfig:
     """At each evaluation, also the score with each speaker's messages shuffled between episodes (evaluation.py)."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """LearnerConfig fields that differ from the arm's."""
+    tuning: str = "lora"
+    """Lora: an adapter per agent on a frozen base. Full: a copy of the base per agent, see ``weights.FullWeights``."""
     lora: LoraSettings = field(default_factory=LoraSettings)
     """Rank and alpha of the adapters."""
+    bases: Mapping[str, str] = field(default_factory=dict)
+    """Agent to the name of its model, for agents on another one than ``model``."""
+    scripted: Mapping[str, str] = field(default_factory=dict)
+    """Agent to module:function or a .txt file, for agents that are no models (scripts.py)."""
     sharing: Mapping[str, str] = field(default_factory=dict)
     """Agent to the name of its adapter, for agents that share one; the others have their own."""
     frozen: tuple[str, ...] = ()
@@ -92,6 +99,8 @@ class RunConfig:
         for name in ("updates", "seed", "transcripts"):
             self._check_least(name, 0)
         object.__setattr__(self, "frozen", tuple(self.frozen))
+        if self.tuning not in TUNINGS:
+            raise ValueError(f"RunConfig {expected('tuning', self.tuning, TUNINGS)}")
         if not self.task:
             object.__setattr__(self, "task", str(self.environment_arguments.get("dataset", self.environment)))
         marft_envs.registry.environment_module(self.environment)
@@ -155,7 +164,7 @@ def from_table(table: Mapping[str, Any]) -> RunConfig:
             given = _table(name, values[name])
             check_keys(name, given, [f.name for f in fields(kind)])
             values[name] = _made(name, kind, given)
-    for name in ("environment_arguments", "transfer", "sharing"):
+    for name in ("environment_arguments", "transfer", "sharing", "bases", "scripted"):
         _table(name, values.get(name, {}))
     return _made("config", RunConfig, {**values, "settings": learner})
 

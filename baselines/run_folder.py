@@ -111,10 +111,10 @@ class RunFolder:
         os.truncate(path, size)
         self._rows = path.open("ab")
 
-    def begin(self, model: Mapping[str, str]) -> None:
-        """Write the head, unless the run goes on and has one."""
+    def begin(self, models: Mapping[str, Mapping[str, str]]) -> None:
+        """Write the head, unless the run goes on and has one. models: which bases play, by name."""
         if self.checkpoint is None:
-            self.write({**head_row(self.config), "model": dict(model)})
+            self.write({**head_row(self.config), "models": {name: dict(about) for name, about in models.items()}})
 
     def write(self, row: Row) -> None:
         """One row, in the file when this returns. CheckpointError where the disk is full."""

@@ -17,25 +17,25 @@ from typing import Any
 import numpy as np
 
 import marft_envs
-from baselines.adapters import adapter_files, load_adapter
 from baselines.checkpoint import Checkpoint
 from baselines.engine.torch_engine import TorchEngine
 from baselines.evaluation import EVALUATION, Row, cooperation, evaluation_items, evaluation_row, play_items
 from baselines.ladder import SINGLE, Play, for_arm
-from baselines.learner import Learner, Stopwatch
+from baselines.learner import Learner
+from baselines.measures import Stopwatch
 from baselines.messages import message_statistics
-from baselines.models import load_model
-from baselines.policy import TeamPolicy
-from baselines.rollout import TeamSampler
+from baselines.models import LoadedModel
+from baselines.replies import progress, reply_scores
 from baselines.run_config import RunConfig
 from baselines.run_folder import RunFolder
+from baselines.team import Cast, Team
 from baselines.trajectory import Batch, make_batch
-from marft_envs.batch import BatchRunner, Episode
-from marft_envs.task import Task
+from marft_envs.batch import BatchRunner, Episode, Policy
 
 ADAPTERS = "adapters"
 _PROBLEMS, _SAMPLING, _ENVIRONMENT = 1, 2, 5  # names of the random streams under a seed
 _EVALUATION_BLOCK = 256
+_PAD = 0  # a token of every vocabulary; nothing reads it
 
 
 class Run:
@@ -44,21 +44,14 @@ class Run:
 
     def __init__(self, config: RunConfig, *, failures: Path | None = None) -> None:
         self.config = config
-        self.loaded = load_model(config.model, allow_wheel=config.allow_wheel)
         play = played_by(config)
         self.training = BatchRunner(
             marft_envs.make(config.environment, split="train", **play.environment_arguments), config.episodes
         )
         self.testing = self._test_runner(play.environment_arguments)
         self.transfer = {name: self._test_runner(arguments) for name, arguments in config.transfer.items()}
-        self.policy = TeamPolicy(
-            self.loaded.model,
-            self.training.team.agents,
-            config.lora,
-            config.seed,
-            sharing=config.sharing,
-            frozen=config.frozen,
-        )
+        decoding = replace(config.decoding, max_new_tokens=play.max_new_tokens)
+        self.policy = Team(config, self.training.team.agents, decoding)
         self.learner = Learner(
             self.policy,
             config.learner(),
@@ -67,10 +60,18 @@ class Run:
             rows=config.training_rows,
             failures=failures,
         )
-        decoding = replace(config.decoding, max_new_tokens=play.max_new_tokens)
-        self.engine = TorchEngine(self.policy, self.loaded.tokenizer, decoding)
         names = ("episodes", "not_graded", "truncated", "prompt_tokens", "generated_tokens", "trained_tokens")
         self.counts = dict.fromkeys(names, 0)
+
+    @property
+    def loaded(self) -> LoadedModel:
+        """The model of the first agents."""
+        return self.policy.parts[0].loaded
+
+    @property
+    def engine(self) -> TorchEngine:
+        """The engine of the first agents."""
+        return self.policy.parts[0].engine
 
     def _test_runner(self, arguments: Mapping[str, Any]) -> BatchRunner:
         env = marft_envs.make(self.config.environment, split="test", **arguments)
@@ -85,7 +86,7 @@ class Run:
         count = self.config.problems_per_batch
         return np.random.default_rng([self.config.seed, _PROBLEMS, update]).integers(size, size=count)
 
-    def rollout(self, update: int, sampler: TeamSampler) -> list[Episode]:
+    def rollout(self, update: int, sampler: Policy) -> list[Episode]:
         """The update's episodes; what the environment draws (a random order) is fixed by (seed, update), too."""
         generator = np.random.default_rng([self.config.seed, _ENVIRONMENT, update])
         return self.training.play(
@@ -98,38 +99,50 @@ class Run:
     def train_once(self, update: int) -> Row:
         """One rollout and one update; its metrics."""
         start, watch = time.perf_counter(), Stopwatch()
-        sampler = TeamSampler(self.engine, self.loaded, (self.config.seed, _SAMPLING, update))
+        cast = self.policy.cast((self.config.seed, _SAMPLING, update))
         with watch.measure("rollout"):
-            episodes = self.rollout(update, sampler)
+            episodes = self.rollout(update, cast)
         graded = [e for e in episodes if not e.not_graded]
-        cut = [e for e in episodes if e.final and e.steps] if self.learner.critic else []
+        batch = self._batch([e for e in episodes if not e.not_graded or self._can_bootstrap(e)], cast)
         metrics: Row = {"skipped": "no graded episode", "agents": {}}
-        if graded or cut:
-            metrics = self.learner.update(self._batch([*graded, *cut], sampler))
-        self._count(episodes, sampler, metrics)
+        if batch is not None:
+            metrics = self.learner.update(batch)
+        self._count(episodes, cast, metrics)
         metrics["messages"] = message_statistics(episodes, self.policy.agents)
         metrics["seconds"] = watch.seconds | metrics.get("seconds", {})
         reward = float(np.mean([e.score for e in graded])) if graded else None
         return {"update": update, "reward": reward, **self.counts, **metrics, "wall_s": time.perf_counter() - start}
 
-    def _batch(self, episodes: Sequence[Episode], sampler: TeamSampler) -> Batch:
-        pad = self.loaded.tokenizer.pad_token_id
-        ordered = sorted(episodes, key=lambda e: e.number)
-        labels = [progress(self.training.task, e) for e in ordered]
+    def _can_bootstrap(self, episode: Episode) -> bool:
+        """Whether an outside limit has cut it and a critic can stand in for its score."""
+        return episode.final is not None and bool(episode.steps) and self.learner.critic is not None
+
+    def _batch(self, episodes: Sequence[Episode], cast: Cast) -> Batch | None:
+        """What is learned from; None where nothing is left."""
+        task, scores = self.training.task, None
+        if self.learner.config.reward == "maporl":
+            scored = [(e, found) for e in episodes if (found := reply_scores(task, e)) is not None]
+            self.counts["not_graded"] += len(episodes) - len(scored)  # a fault on a reply that was no answer
+            episodes, scores = [e for e, _ in scored], [found for _, found in scored]
+        if not episodes:
+            return None
+        labels = [progress(task, e) for e in episodes]
+        known = [found for found in labels if found is not None]
         return make_batch(
-            ordered,
+            episodes,
             self.policy.agents,
-            0 if pad is None else pad,
-            labels=None if None in labels else labels,
-            prompt=lambda _, seen: sampler.prompt(seen),
+            _PAD,
+            labels=known if len(known) == len(episodes) else None,
+            prompt=cast.prompt,
+            reply_scores=scores,
         )
 
-    def _count(self, episodes: Sequence[Episode], sampler: TeamSampler, metrics: Row) -> None:
+    def _count(self, episodes: Sequence[Episode], cast: Cast, metrics: Row) -> None:
         self.counts["episodes"] += len(episodes)
         self.counts["not_graded"] += sum(bool(e.not_graded) for e in episodes)
         self.counts["truncated"] += sum(bool(e.truncated) for e in episodes)
-        self.counts["prompt_tokens"] += sampler.prompt_tokens
-        self.counts["generated_tokens"] += sampler.generated_tokens
+        self.counts["prompt_tokens"] += cast.prompt_tokens
+        self.counts["generated_tokens"] += cast.generated_tokens
         self.counts["trained_tokens"] += metrics.pop("trained_tokens", 0)
 
     # ---- evaluation
@@ -141,38 +154,29 @@ class Run:
 
     def evaluated(self, update: int, mode: str, runner: BatchRunner | None = None) -> tuple[Row, list[Episode]]:
         """``evaluate``, and the episodes."""
-        sampler = TeamSampler(self.engine, self.loaded, None if mode == "greedy" else (self.config.seed, EVALUATION))
+        cast = self.policy.cast(None if mode == "greedy" else (self.config.seed, EVALUATION))
         own = runner is None
         runner = self.testing if runner is None else runner
         items = evaluation_items(runner, self.config.evaluation_items, self.config.seed)
-        episodes = play_items(runner, sampler, items)
+        episodes = play_items(runner, cast, items)
         row = {"update": update, "mode": mode, **evaluation_row(episodes, self.policy.agents)}
         if own and self.config.cooperation and mode == "sampled":
-            row["cooperation"] = cooperation(runner, sampler, items, episodes, self.config.seed)
+            row["cooperation"] = cooperation(runner, cast, items, episodes, self.config.seed)
         return row, episodes
 
     # ---- to stop and to go on
 
-    @property
-    def model(self) -> dict[str, str]:
-        """Which base it is."""
-        return {"name": self.loaded.name, "revision": self.loaded.revision, "sha256": self.loaded.weights_sha256}
-
     def save(self, folder: RunFolder, update: int) -> None:
         """A checkpoint of everything that the next update depends on."""
-        files = {
-            f"{ADAPTERS}/{adapter}/{name}": data
-            for adapter in set(self.policy.adapter_of.values())
-            for name, data in adapter_files(self.policy.model, adapter, self.loaded.name).items()
-        }
+        files = {f"{ADAPTERS}/{path}": data for path, data in self.policy.files().items()}
         state = {"learner": self.learner.state_dict(), "counts": self.counts}
-        folder.save(update, files, state, {"adapters": self.policy.adapter_of, "model": self.model})
+        about = {"agents": self.policy.agents, "adapters": self.policy.adapter_of, "models": self.policy.models()}
+        folder.save(update, files, state, about)
 
     def restore(self, folder: RunFolder) -> int:
         """Take over the folder's checkpoint, bit for bit. -> the update after which it was written; -1 without one."""
         if folder.checkpoint is None:
             return -1
-        check_model(folder.checkpoint.manifest["model"], self.loaded)
         load_adapters(self.policy, folder.checkpoint)
         state = folder.state()
         self.learner.load_state_dict(state["learner"])
@@ -191,24 +195,17 @@ def played_by(config: RunConfig) -> Play:
     return for_arm(config.arm, config.environment_arguments, len(env.team.agents), config.decoding.max_new_tokens)
 
 
-def progress(task: Task, episode: Episode) -> Sequence[int] | None:
-    """What the task knows before each step of the episode, for the log; None where it cannot tell."""
-    return task.progress(episode.problem, [turn for turn in episode.transcript if turn.kind != "result"])
-
-
-def load_adapters(policy: TeamPolicy, found: Checkpoint) -> None:
-    """Every adapter of the policy from the checkpoint."""
-    for adapter in set(policy.adapter_of.values()):
-        load_adapter(policy.model, adapter, found.folder / ADAPTERS / adapter)
-
-
-def check_model(expected: Mapping[str, Any], loaded: Any) -> None:
-    """ValueError if the checkpoint's adapters belong to other base weights."""
-    if expected["sha256"] != loaded.weights_sha256:
-        raise ValueError(
-            f"model {loaded.name!r} has weights {loaded.weights_sha256[:12]}, the checkpoint's adapters belong to "
-            f"{expected['name']!r} {expected['sha256'][:12]}: expected the same base"
-        )
+def load_adapters(team: Team, found: Checkpoint) -> None:
+    """Every agent's weights from the checkpoint. ValueError if they belong to other bases."""
+    for name, model in team.models().items():
+        expected = found.manifest["models"].get(name, {"name": name, "sha256": "none"})
+        if expected["sha256"] != model["sha256"]:
+            raise ValueError(
+                f"model {name!r} has weights {model['sha256'][:12]}, the checkpoint's adapters belong to "
+                f"{expected['name']!r} {expected['sha256'][:12]}: expected the same base"
+            )
+    for agent, adapter in team.adapter_of.items():
+        team.of(agent).weights.load(adapter, found.folder / ADAPTERS / adapter)
 
 
 def train(
@@ -233,7 +230,7 @@ def train(
         done = -1
         if store:
             done = run.restore(store)
-            store.begin(run.model)
+            store.begin(run.policy.models())
         for update in range(done + 1, config.updates + 1):
             for row in _rows(run, update, store):
                 if store:

@@ -71,6 +71,7 @@ class Batch:
     round_score: [B, K] the team's score of that turn's round, written on every turn of it. score: [B]; 0 where the
     episode was truncated. group: [B], equal for episodes on one problem. label: [B, K] whole numbers, what is known of
     an episode before a turn; None if nobody labelled it. views: of the truncated episodes, None if there are none.
+    reply_score: [B, K] what the task says of each turn's own reply; None if it was not asked.
     """
 
     agents: tuple[str, ...]
@@ -87,6 +88,7 @@ class Batch:
     group: Tensor
     label: Tensor | None = None
     views: Views | None = None
+    reply_score: Tensor | None = None
 
     @property
     def scored(self) -> Tensor:
@@ -103,12 +105,14 @@ def make_batch(
     pad_id: int,
     labels: Sequence[Sequence[int]] | None = None,
     prompt: Prompts | None = None,
+    reply_scores: Sequence[Sequence[float]] | None = None,
 ) -> Batch:
     """Pad episodes, whose steps kept a ``Generation``, into tensors. Un-padding gives the episodes back.
 
     labels: what is known of each episode before each of its turns (``Task.progress``); for the ceiling of the critic's
     explained variance, which nothing is trained on. prompt: (agent, observation) -> the ids that its policy would read;
-    needed where an outside limit has cut an episode, whose final views stand in for its score. Raises ValueError for no
+    needed where an outside limit has cut an episode, whose final views stand in for its score. reply_scores: of each
+    turn's own reply (``replies.reply_scores``). Raises ValueError for no
     episodes, and for one that was neither graded nor cut, or cannot be bootstrapped: drop and count those before.
     """
     if not episodes:
@@ -149,8 +153,11 @@ def make_batch(
         round_score=round_score,
         score=torch.tensor([e.score for e in episodes]),
         group=torch.tensor([e.group for e in episodes]),
-        label=None if labels is None else _labels(episodes, labels, shape),
+        label=None if labels is None else _table("labels", episodes, labels, torch.zeros(shape, dtype=torch.long)),
         views=None if prompt is None else _views(episodes, agents, pad_id, prompt),
+        reply_score=None
+        if reply_scores is None
+        else _table("reply_scores", episodes, reply_scores, torch.zeros(shape)),
     )
 
 
@@ -167,11 +174,11 @@ def _views(episodes: Sequence[Episode], agents: Sequence[str], pad_id: int, prom
     return Views(torch.tensor([b for b, _ in where]), next_agent, turns)
 
 
-def _labels(episodes: Sequence[Episode], labels: Sequence[Sequence[int]], shape: tuple[int, int]) -> Tensor:
-    table = torch.zeros(shape, dtype=torch.long)
-    for b, (episode, found) in enumerate(zip(episodes, labels, strict=True)):
+def _table(name: str, episodes: Sequence[Episode], rows: Sequence[Sequence[float]], table: Tensor) -> Tensor:
+    """``table`` [B, K] with a number for each turn."""
+    for b, (episode, found) in enumerate(zip(episodes, rows, strict=True)):
         if len(found) != len(episode.steps):
-            raise ValueError(f"labels: {len(found)} for an episode of {len(episode.steps)} turns: expected one each")
+            raise ValueError(f"{name}: {len(found)} for an episode of {len(episode.steps)} turns: expected one each")
         table[b, : len(found)] = torch.tensor(found)
     return table
 

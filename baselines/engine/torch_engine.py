@@ -78,7 +78,7 @@ class TorchEngine:
     def _block(self, prompts: list[Sequence[int]], uniforms: Tensor | None) -> list[Generation]:
         ids, mask = left_pad(prompts, self._pad_id())
         position = (mask.cumsum(-1) - 1).clamp(min=0)
-        cache = DynamicCache(config=self.policy.model.config)
+        cache = DynamicCache(config=self.policy.causal_lm.config)
         alive = torch.arange(len(prompts))
         tokens: list[list[int]] = [[] for _ in prompts]
         logprobs: list[list[float]] = [[] for _ in prompts]

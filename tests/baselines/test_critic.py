@@ -10,7 +10,6 @@ from baselines.features import ACTION_STATES, SCALARS, TurnFeatures
 from baselines.ladder import arm
 
 H, B, K = 8, 512, 4
-AGENTS = ("a_0", "b_0")
 
 
 def features(seed=0):
@@ -30,7 +29,7 @@ def features(seed=0):
 
 
 def critic(name="marft", **settings):
-    return TeamCritic(H, AGENTS, arm(name).with_settings(settings), seed=0)
+    return TeamCritic((H,), (0, 0), arm(name).with_settings(settings), seed=0)
 
 
 def test_visible_turns():

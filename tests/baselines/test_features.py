@@ -33,18 +33,20 @@ def texts(turns):
 
 def test_a_history_is_all_that_was_said_before_in_front_of_the_prompt(duo):
     first, second = (duo.batch.turns[a] for a in duo.policy.agents)
-    joint = with_histories(duo.batch, duo.batch.turns, joint=True, limit=None)
+    joint = with_histories(duo.batch, duo.batch.turns, joint=True, limits=dict.fromkeys(duo.policy.agents))
     assert texts(joint["reasoner_0"]) == texts(first)
     assert texts(joint["actor_0"]) == [a + b for a, b in zip(texts(first), texts(second), strict=True)]
     longer = torch.tensor([len(x) for x in texts(first)])
     assert torch.equal(joint["actor_0"].prompt_length, second.prompt_length + longer)
-    own = with_histories(duo.batch, duo.batch.turns, joint=False, limit=None)
+    own = with_histories(duo.batch, duo.batch.turns, joint=False, limits=dict.fromkeys(duo.policy.agents))
     assert texts(own["actor_0"]) == texts(second)
 
 
 def test_the_oldest_text_is_left_out_beyond_the_limit(duo):
     first, second = (texts(duo.batch.turns[a]) for a in duo.policy.agents)
     limit = max(map(len, second)) + 2
-    cut = with_histories(duo.batch, duo.batch.turns, joint=True, limit=limit)["actor_0"]
+    cut = with_histories(duo.batch, duo.batch.turns, joint=True, limits=dict.fromkeys(duo.policy.agents, limit))[
+        "actor_0"
+    ]
     assert texts(cut) == [(a + b)[-limit:] for a, b in zip(first, second, strict=True)]
     assert bool((cut.prompt_length + cut.action_mask.sum(-1) == cut.token_mask.sum(-1)).all())

@@ -7,7 +7,8 @@ import pytest
 
 import baselines
 import marft_envs
-from baselines import loading, play
+from baselines import play
+from baselines import team as team_module
 from baselines.checkpoint import CheckpointError
 from baselines.engine.torch_engine import Decoding
 from baselines.evaluation import EVALUATION, evaluation_items, play_items
@@ -49,7 +50,7 @@ def test_it_plays_as_it_did_when_it_was_evaluated(trained):
     assert [e.score for e in play_items(runner, greedy.policy, items)] == scores(rows, "greedy")
     assert scores(rows, "greedy") != scores(rows, "greedy", 0)  # training has changed something
     sampled = baselines.load_team(folder)
-    sampled.sampler.stream = (0, EVALUATION)
+    sampled.cast = sampled.team.cast((0, EVALUATION))
     assert [e.score for e in play_items(runner, sampled.policy, items)] == scores(rows, "sampled")
 
 
@@ -107,15 +108,15 @@ def test_requests_of_several_agents_at_once_and_other_names(trained):
 
 def test_each_agent_has_its_own_policy(trained):
     team = baselines.load_team(trained[0])
-    engine, prompt = team.sampler.engine, [[10, 13, 7, 17]]
+    engine, prompt = team.team.parts[0].engine, [[10, 13, 7, 17]]
     uniforms = np.full((1, 4), 0.5)
     a, b = (engine.generate(agent, prompt, uniforms)[0].logprobs for agent in team.agents)
     assert a != b
 
 
 def test_another_base_is_refused(trained, monkeypatch):
-    real = loading.load_model
-    monkeypatch.setattr(loading, "load_model", lambda name, **keywords: real("tiny-report"))
+    real = team_module.load_model
+    monkeypatch.setattr(team_module, "load_model", lambda name, **keywords: real("tiny-report"))
     with pytest.raises(
         ValueError, match=r"the checkpoint's adapters belong to 'tiny-relay-duo-v1' .*: expected the same base"
     ):

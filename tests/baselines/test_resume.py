@@ -259,8 +259,8 @@ def test_adapters_load_with_plain_peft(whole):
         folder = whole / "checkpoints" / "000004" / "adapters" / agent
         assert json.loads((folder / "adapter_config.json").read_text())["base_model_name_or_path"] == run.loaded.name
         plain = peft.PeftModel.from_pretrained(load_model("tiny").model, str(folder)).eval()
-        with torch.no_grad(), run.policy.use(agent):
-            ours = run.policy.model(input_ids=ids, use_cache=False).logits
+        with torch.no_grad(), run.policy.of(agent).use(agent):
+            ours = run.policy.of(agent).causal_lm(input_ids=ids, use_cache=False).logits
         with torch.no_grad():
             theirs = plain(input_ids=ids, use_cache=False).logits
             untrained = load_model("tiny").model(input_ids=ids, use_cache=False).logits

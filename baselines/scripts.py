@@ -1,0 +1,75 @@
+"""Scripted roles: agents that a program or a fixed text plays, beside the agents that are models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from baselines.rollout import TeamSampler
+from baselines.trajectory import Generation
+from marft_envs.batch import Policy, Reply, Request
+
+TEXT = ".txt"
+
+
+@dataclass
+class Scripted:
+    """What ``script`` says, kept as its reader would have read it: tokens of the text, with log-probabilities of 0.
+
+    reader: of the base that reads the agent's turns for the critic. It generates nothing here.
+    """
+
+    script: Policy
+    reader: TeamSampler
+
+    def __call__(self, requests: list[Request]) -> list[Reply]:
+        """The script's replies."""
+        return [self._kept(r, reply) for r, reply in zip(requests, self.script(requests), strict=True)]
+
+    def _kept(self, request: Request, reply: str | Reply) -> Reply:
+        text = reply if isinstance(reply, str) else reply.text
+        tokenizer = self.reader.loaded.tokenizer
+        limit = self.reader.engine.decoding.max_new_tokens
+        ids = [*tokenizer(text, add_special_tokens=False)["input_ids"], tokenizer.eos_token_id][:limit]
+        prompt = self.reader.prompt(request.observation)
+        return Reply(text, Generation(tuple(prompt), tuple(ids), (0.0,) * len(ids), text, False))
+
+
+def load_script(agent: str, spec: str) -> Policy:
+    """A policy ``requests -> list of texts`` from "module:function", or the fixed text of a ``.txt`` file.
+
+    ValueError names the agent and what was expected.
+    """
+    where = f"scripted.{agent}={spec!r}"
+    if spec.endswith(TEXT):
+        return _fixed(where, Path(spec))
+    module, colon, name = spec.partition(":")
+    if not (module and colon and name):
+        raise ValueError(f"{where}: expected module:function, or the path of a {TEXT} file")
+    try:
+        found: Any = getattr(import_module(module), name)
+    except (ImportError, AttributeError) as fault:
+        raise ValueError(f"{where}: {fault}; expected module:function that can be imported") from fault
+    if not callable(found):
+        raise ValueError(f"{where} is a {type(found).__name__}: expected a function from requests to a list of texts")
+    return found
+
+
+def _fixed(where: str, path: Path) -> Policy:
+    try:
+        text = path.read_text(encoding="utf-8").rstrip("\n")
+    except (OSError, UnicodeDecodeError) as fault:
+        raise ValueError(f"{where}: {fault}; expected a text file") from fault
+
+    def say(requests: Sequence[Request]) -> list[str]:
+        return [text] * len(requests)
+
+    return say
+
+
+def load_scripts(specs: Mapping[str, str]) -> dict[str, Policy]:
+    """All of them, by agent."""
+    return {agent: load_script(agent, spec) for agent, spec in specs.items()}
