@@ -22,7 +22,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "loss_aggregation": AGGREGATIONS,
     "kl_estimator": KL_ESTIMATORS,
     "kl_placement": ("loss", "reward"),
-    "critic_network": ("additive", "head"),
+    "critic_network": ("additive", "head", "transformer"),
     "value_loss": ("bce", "huber"),
 }
 _POSITIVE = (
@@ -112,8 +112,9 @@ class LearnerConfig:
     """An agent's update is skipped when the standard deviation of its advantages is below this share of the mean."""
     group_size: int = 8
     """Episodes on each problem of a batch, with bootstrap="group"."""
-    critic_network: Literal["additive", "head"] = "additive"
-    """The additive critic on separately encoded turns, or a value head on the concatenated history."""
+    critic_network: Literal["additive", "head", "transformer"] = "additive"
+    """The additive critic on separately encoded turns, a value head on the reference's reading of the concatenated
+    history, or a small transformer from scratch on its tokens."""
     value_loss: Literal["bce", "huber"] = "bce"
     """Cross-entropy on the Monte-Carlo return in [0, 1], or clipped Huber on the GAE return."""
     value_clip: float = 0.2

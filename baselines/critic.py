@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -28,30 +28,33 @@ from torch import Tensor, nn
 
 from baselines.config import LearnerConfig
 from baselines.critic_networks import AdditiveCritic, HeadCritic
+from baselines.critic_transformer import TransformerCritic
 from baselines.features import TurnFeatures
 from baselines.losses import bce_value_loss, clipped_value_loss, explained_variance
+
+Network = AdditiveCritic | HeadCritic | TransformerCritic
+_KINDS: dict[str, type[Network]] = {"additive": AdditiveCritic, "head": HeadCritic, "transformer": TransformerCritic}
 
 
 class TeamCritic:
     """The critic of an arm: central or own, its optimiser, its replay, and the gate on lam_in.
 
-    Values are sigmoid(logit): the score is in [0, 1] (with "huber" the same, trained on the GAE return). hidden_sizes:
-    by base. base_of: by agent, the number of the base that reads its turns.
+    Values are sigmoid(logit): the score is in [0, 1] (with "huber" the same, trained on the GAE return). sizes: of the
+    hidden states (of the vocabulary for a "transformer") by base. base_of: by agent, the base that reads its turns.
     """
 
-    def __init__(self, hidden_sizes: Sequence[int], base_of: Sequence[int], config: LearnerConfig, seed: int) -> None:
-        several = len(hidden_sizes) > 1
-        if several and (config.critic, config.critic_network) == ("central", "head"):
+    def __init__(self, sizes: Sequence[int], base_of: Sequence[int], config: LearnerConfig, seed: int) -> None:
+        network = config.critic_network
+        if len(sizes) > 1 and config.critic == "central" and network != "additive":
             raise ValueError(
-                "critic_network='head' with critic='central' and agents on several bases: expected 'additive'; the "
-                "history's tokens are those of several tokenizers"
+                f"critic_network={network!r} with critic='central' and agents on several bases: expected 'additive'; "
+                "the history's tokens are those of several tokenizers"
             )
         generator = torch.Generator().manual_seed(seed)
         self.config = config
-        kind = AdditiveCritic if config.critic_network == "additive" else HeadCritic
-        reads = [range(len(hidden_sizes))] if config.critic == "central" else [(base,) for base in base_of]
-        by_token = config.credit == "token"
-        self.networks = nn.ModuleList([kind(hidden_sizes, base_of, bases, by_token, generator) for bases in reads])
+        reads = [range(len(sizes))] if config.critic == "central" else [(base,) for base in base_of]
+        by_token, kind = config.credit == "token", _KINDS[network]
+        self.networks = nn.ModuleList([kind(sizes, base_of, bases, by_token, generator) for bases in reads])
         self.optimizer = torch.optim.AdamW(
             self.networks.parameters(), lr=config.critic_learning_rate, weight_decay=config.critic_weight_decay
         )
@@ -82,14 +85,14 @@ class TeamCritic:
             return
         rate = features.target[scored].mean().clamp(0.02, 0.98)
         for network in self.networks:
-            assert isinstance(network, AdditiveCritic | HeadCritic)
+            assert isinstance(network, Network)
             network.bias.fill_(float(rate.logit()))
         self._started = True
 
-    def view_values(self, features: TurnFeatures, episodes: Tensor, views: Tensor) -> Tensor:
+    def view_values(self, features: TurnFeatures, episodes: Tensor, views: Sequence[Mapping[str, Tensor]]) -> Tensor:
         """V of every agent's view after the last turn of some episodes, with the history that its critic reads:
-        [F, M]. episodes: [F] rows of the batch. views: [F, M, H], see ``features.read_views``."""
-        columns = [self.values(features.followed_by(episodes, views[:, m], m))[:, -1, 0] for m in range(views.shape[1])]
+        [F, M]. episodes: [F] rows of the batch. views: by agent, see ``features.read_views``."""
+        columns = [self.values(features.followed_by(episodes, view, m))[:, -1, 0] for m, view in enumerate(views)]
         return torch.stack(columns, 1)
 
     def lam_in(self) -> float:

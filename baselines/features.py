@@ -25,7 +25,9 @@ class TurnFeatures:
     prompt: [B, K, H] hidden state at the prompt's end (with a "head" critic: of the whole history's). message: [B, K,
     (1 + ACTION_STATES) H + SCALARS]. mask: [B, K]. agent: [B, K] index. target: [B, K] Monte-Carlo return in [0, 1].
     decisions: [B, K, U] bool, the tokens of each action (U = 1: the action is one decision). within: [B, K, T, H +
-    SCALARS] what stands before each token of the action, None where the action is one decision.
+    SCALARS] what stands before each token of the action, None where the action is one decision. history, length: for a
+    "transformer" critic, [B, K, L] tokens of the history, the prompt and the action, and [B, K] how many stand before
+    the action; else None.
     """
 
     prompt: Tensor
@@ -35,6 +37,8 @@ class TurnFeatures:
     target: Tensor
     decisions: Tensor
     within: Tensor | None = None
+    history: Tensor | None = None
+    length: Tensor | None = None
 
     def of_agent(self, index: int) -> tuple[TurnFeatures, tuple[Tensor, Tensor], Tensor]:
         """One agent's turns as rows of its own time index, where they stand in [B, K], and which of them count."""
@@ -43,15 +47,23 @@ class TurnFeatures:
         mine = {name: None if x is None else x[rows, columns] for name, x in mine.items()}
         return TurnFeatures(**{**mine, "mask": keep}), (rows, columns), keep
 
-    def followed_by(self, rows: Tensor, prompt: Tensor, index: int) -> TurnFeatures:
-        """The episodes ``rows`` [F] with one more turn: agent ``index`` reads ``prompt`` [F, H] and has not acted."""
+    def followed_by(self, rows: Tensor, view: Mapping[str, Tensor], index: int) -> TurnFeatures:
+        """The episodes ``rows`` [F] with one more turn: agent ``index`` reads ``view`` and has not acted. view: the
+        fields that are not 0 there, [F, ...] each."""
         longer: dict[str, Any] = {}
         for f in fields(self):
             table = getattr(self, f.name)
             if table is not None:
                 chosen = table[rows]
                 longer[f.name] = torch.cat([chosen, torch.zeros_like(chosen[:, :1])], 1)
-        longer["prompt"][:, -1], longer["agent"][:, -1] = prompt, index
+        for name, found in view.items():
+            if found.dim() == 1:
+                longer[name][:, -1] = found
+            else:
+                missing = max(0, found.shape[-1] - longer[name].shape[-1])
+                longer[name] = functional.pad(longer[name], (0, missing))
+                longer[name][:, -1, : found.shape[-1]] = found
+        longer["agent"][:, -1] = index
         longer["mask"][:, -1] = longer["decisions"][:, -1, 0] = True
         return TurnFeatures(**longer)
 
@@ -95,44 +107,60 @@ def read_reference(
     prompt = torch.zeros(*shape, width)
     message = torch.zeros(*shape, (1 + ACTION_STATES) * width + SCALARS)
     within = torch.zeros(*decisions.shape, width + SCALARS) if config.credit == "token" else None
-    inputs = _critic_inputs(policy, batch, batch.turns, config)
+    inputs, history, length = batch.turns, None, None
+    if config.critic_network == "head":
+        inputs = _histories(policy, batch, batch.turns, config)
+    elif config.critic_network == "transformer":
+        history, length = _tokens(batch, _histories(policy, batch, batch.turns, config))
     logprobs = {}
     for agent, turns in batch.turns.items():
         parts: list[Tensor] = []
         own = policy.of(agent)
         for block, hidden, scores in _passes(own, inputs[agent], temperature, rows):
             place = turns.episode[block], turns.slot[block]
-            said = turn_features(hidden, scores, inputs[agent], block)
-            for table, found in zip((prompt, message), said, strict=False):
-                table[(*place, slice(found.shape[-1]))] = found
+            at_prompt, at_message, inside = turn_features(hidden, scores, inputs[agent], block)
+            prompt[(*place, slice(at_prompt.shape[-1]))] = at_prompt
+            message[(*place, slice(at_message.shape[-1]))] = at_message
             if within is not None:
-                within[(*place, slice(said[2].shape[1]), slice(said[2].shape[2]))] = said[2]
+                within[(*place, slice(inside.shape[1]), slice(inside.shape[2]))] = inside
             parts.append(scores.logprobs)
         if inputs is not batch.turns:
             parts = [scores.logprobs for _, _, scores in _passes(own, turns, temperature, rows)]
         logprobs[agent] = torch.cat(parts) if parts else turns.behaviour
-    return TurnFeatures(prompt, message, batch.mask, batch.agent_index, target, decisions, within), logprobs
+    features = TurnFeatures(prompt, message, batch.mask, batch.agent_index, target, decisions, within, history, length)
+    return features, logprobs
 
 
 @torch.no_grad()
-def read_views(policy: Policies, batch: Batch, config: LearnerConfig, rows: int) -> Tensor:
-    """What the frozen reference says of the final views of the truncated episodes, as it says it of the prompts that
-    are trained on: [F, M, H] by agent."""
+def read_views(policy: Policies, batch: Batch, config: LearnerConfig, rows: int) -> list[dict[str, Tensor]]:
+    """The final views of the truncated episodes, read as the prompts that are trained on are: for each agent, the
+    fields of ``TurnFeatures`` that its view has, [F, ...]."""
     assert batch.views is not None
-    inputs = _critic_inputs(policy, batch, batch.views.turns, config)
-    parts = [torch.cat(list(_prompt_ends(policy.of(agent), inputs[agent], rows))) for agent in batch.agents]
-    width = max(policy.hidden_sizes)
-    return torch.stack([functional.pad(part, (0, width - part.shape[1])) for part in parts], 1)
+    turns = batch.views.turns
+    if config.critic_network != "additive":
+        turns = _histories(policy, batch, turns, config)
+    if config.critic_network == "transformer":
+        return [{"history": turns[agent].tokens, "length": turns[agent].prompt_length} for agent in batch.agents]
+    return [{"prompt": torch.cat(list(_prompt_ends(policy.of(a), turns[a], rows)))} for a in batch.agents]
 
 
-def _critic_inputs(
+def _histories(
     policy: Policies, batch: Batch, turns: dict[str, AgentTurns], config: LearnerConfig
 ) -> dict[str, AgentTurns]:
-    """The turns as they are; behind the history for a "head" critic."""
-    if config.critic_network == "additive":
-        return turns
+    """The turns behind the history that the critic is to read."""
     limits = {agent: policy.of(agent).context_length for agent in turns}
     return with_histories(batch, turns, joint=config.critic == "central", limits=limits)
+
+
+def _tokens(batch: Batch, turns: dict[str, AgentTurns]) -> tuple[Tensor, Tensor]:
+    """All turns' tokens [B, K, L] and how many stand before each action [B, K]."""
+    longest = max(part.tokens.shape[1] for part in turns.values())
+    history = torch.zeros(*batch.mask.shape, longest, dtype=torch.long)
+    length = torch.zeros(batch.mask.shape, dtype=torch.long)
+    for part in turns.values():
+        history[part.episode, part.slot, : part.tokens.shape[1]] = part.tokens
+        length[part.episode, part.slot] = part.prompt_length
+    return history, length
 
 
 def _prompt_ends(policy: TeamPolicy, turns: AgentTurns, rows: int) -> Iterator[Tensor]:

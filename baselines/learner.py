@@ -70,7 +70,8 @@ class Learner:
         self.actor = Actor(policy, config, temperature=temperature, rows=rows, generator=self.generator)
         has_critic = config.critic != "none"
         bases = [policy.base_of(agent) for agent in policy.agents]
-        self.critic = TeamCritic(policy.hidden_sizes, bases, config, seed) if has_critic else None
+        sizes = policy.vocabulary_sizes if config.critic_network == "transformer" else policy.hidden_sizes
+        self.critic = TeamCritic(sizes, bases, config, seed) if has_critic else None
         self.guard = BadUpdates(config.max_bad_updates, failures)
         self.batches = 0
         self.skipped_batches = 0

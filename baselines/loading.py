@@ -87,7 +87,8 @@ def load_team(
     config = config_of(found)
     if allow_wheel:
         config = replace(config, allow_wheel=True)
-    team = Team(config, found.manifest["agents"], config.decoding)
+    decoding = replace(config.decoding, max_new_tokens=found.manifest["max_new_tokens"])
+    team = Team(config, found.manifest["agents"], decoding)
     load_adapters(team, found)
     return LoadedTeam(config, found.update, team, team.cast(None if greedy else (seed,)), dict(roles or {}), seed)
 

@@ -26,7 +26,8 @@ class Policies(Protocol):
     """What a learner trains: a ``TeamPolicy``, or a ``team.Team`` with several bases.
 
     agents: all of them. adapter_of: agent to the name of its weights; scripted agents have none, and are not there.
-    blocks: the trained names in the update order, each with the agents that share it. hidden_sizes: of the bases.
+    blocks: the trained names in the update order, each with the agents that share it. hidden_sizes, vocabulary_sizes:
+    of the bases.
     """
 
     agents: tuple[str, ...]
@@ -35,6 +36,9 @@ class Policies(Protocol):
 
     @property
     def hidden_sizes(self) -> tuple[int, ...]: ...
+
+    @property
+    def vocabulary_sizes(self) -> tuple[int, ...]: ...
 
     def of(self, agent: str) -> TeamPolicy:
         """The policies on the agent's base, which reads its turns."""
@@ -55,7 +59,7 @@ class TeamPolicy(nn.Module):
 
     def __init__(
         self,
-        base: nn.Module,
+        base: Any,
         agents: Sequence[str],
         lora: LoraSettings | None,
         seed: int,
@@ -89,6 +93,11 @@ class TeamPolicy(nn.Module):
     def hidden_sizes(self) -> tuple[int, ...]:
         """The only one's."""
         return (self.hidden_size,)
+
+    @property
+    def vocabulary_sizes(self) -> tuple[int, ...]:
+        """The only one's."""
+        return (int(self.causal_lm.get_input_embeddings().num_embeddings),)
 
     def adapter_parameters(self, agent: str) -> list[nn.Parameter]:
         """The parameters of one agent's weights (shared or its own) and of nothing else."""

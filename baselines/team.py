@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from torch import nn
@@ -14,7 +14,7 @@ from baselines.policy import TeamPolicy
 from baselines.rollout import TeamSampler
 from baselines.run_config import RunConfig
 from baselines.scripts import Scripted, load_scripts
-from marft_envs.batch import Policy, Reply, Request
+from marft_envs.batch import Reply, Request
 from marft_envs.suggest import expected
 
 
@@ -33,12 +33,13 @@ class Cast:
     """Who plays whom, as a policy of ``marft_envs.batch``: each request goes to its agent's player."""
 
     samplers: Mapping[str, TeamSampler]
-    scripts: Mapping[str, Policy]
+    scripts: Mapping[str, Scripted]
 
-    def __call__(self, requests: list[Request]) -> Sequence[str | Reply]:
+    def __call__(self, requests: list[Request]) -> list[Reply]:
         """Requests of one agent, as the batch runner groups them."""
         agent = requests[0].agent
-        return self.scripts.get(agent, self.samplers[agent])(requests)
+        player = self.scripts[agent] if agent in self.scripts else self.samplers[agent]
+        return player(requests)
 
     def prompt(self, agent: str, observation: Mapping[str, Any]) -> list[int]:
         """The ids that the agent's base reads where the agent observes this."""
@@ -95,6 +96,11 @@ class Team:
     def hidden_sizes(self) -> tuple[int, ...]:
         """Of each part's base."""
         return tuple(part.policy.hidden_size for part in self.parts)
+
+    @property
+    def vocabulary_sizes(self) -> tuple[int, ...]:
+        """Of each part's base."""
+        return tuple(size for part in self.parts for size in part.policy.vocabulary_sizes)
 
     def adapter_parameters(self, agent: str) -> list[nn.Parameter]:
         """The parameters of one agent's weights and of nothing else."""
@@ -164,4 +170,4 @@ def _part(config: RunConfig, base: str, names: Mapping[str, str], decoding: Deco
         frozen=[agent for agent in config.frozen if agent in agents],
         scripted=[agent for agent in config.scripted if agent in agents],
     )
-    return Part(base, loaded, policy, TorchEngine(policy, loaded.tokenizer, replace(decoding)))
+    return Part(base, loaded, policy, TorchEngine(policy, loaded.tokenizer, decoding))

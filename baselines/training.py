@@ -170,7 +170,8 @@ class Run:
         """A checkpoint of everything that the next update depends on."""
         files = {f"{ADAPTERS}/{path}": data for path, data in self.policy.files().items()}
         state = {"learner": self.learner.state_dict(), "counts": self.counts}
-        about = {"agents": self.policy.agents, "adapters": self.policy.adapter_of, "models": self.policy.models()}
+        limit = self.engine.decoding.max_new_tokens  # the arm's: ``single`` has the whole team's
+        about = {"agents": self.policy.agents, "models": self.policy.models(), "max_new_tokens": limit}
         folder.save(update, files, state, about)
 
     def restore(self, folder: RunFolder) -> int:

@@ -50,6 +50,32 @@ def test_a_value_reads_earlier_turns_only(name, moved):
     assert [bool((after[:, k] != before[:, k]).any()) for k in range(K)] == moved
 
 
+def test_each_base_has_networks_of_its_own_that_read_its_turns_only():
+    """a is on base 0 (H wide), b on base 1 (2 H wide): a, b, a, b."""
+    c, f = TeamCritic((H, 2 * H), (0, 1), arm("marft"), seed=0), features()
+    g = torch.Generator().manual_seed(1)
+    wide = replace(
+        f,
+        prompt=torch.randn(B, K, 2 * H, generator=g),
+        message=torch.randn(B, K, (1 + ACTION_STATES) * 2 * H + SCALARS, generator=g),
+    )
+    before = c.values(wide)
+
+    def changed(values):
+        return [bool((values[:, k] != before[:, k]).any()) for k in range(K)]
+
+    unread = wide.prompt.clone()
+    unread[:, 0::2, H:] += 1.0  # behind what base 0 says of a's turns
+    assert changed(c.values(replace(wide, prompt=unread))) == [False] * 4
+    unread[:, 1, H:] += 1.0
+    assert changed(c.values(replace(wide, prompt=unread))) == [False, True, False, False]
+    with torch.no_grad():
+        c.networks[0].phi["1"].outer.bias += 1.0  # what b's messages contribute
+    assert changed(c.values(wide)) == [False, False, True, True]
+    own = TeamCritic((H, 2 * H), (0, 1), arm("ippo"), seed=0)
+    assert [list(network.phi) for network in own.networks] == [["0"], ["1"]]
+
+
 def test_own_critics_have_the_same_size_each_as_the_central_one():
     sizes = {
         name: [sum(p.numel() for p in network.parameters()) for network in critic(name).networks]

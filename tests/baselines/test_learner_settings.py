@@ -12,7 +12,7 @@ from baselines.ladder import arm
 from baselines.learner import Learner
 from baselines.models import load_model
 from baselines.policy import LoraSettings, TeamPolicy
-from baselines.trajectory import make_batch
+from baselines.trajectory import make_batch, select
 
 SETTINGS = {"learning_rate": 1e-3, "advantage_floor": 0.0}
 
@@ -192,6 +192,23 @@ def test_round_robin_trains_one_adapter_for_k_batches(duo):
     assert seen == ["reasoner_0", "reasoner_0", "actor_0", "actor_0", "reasoner_0"]
 
 
+def test_an_agent_that_did_not_act_contributes_a_factor_of_one(duo, monkeypatch):
+    """The reasoner is silent in the first five episodes: there the actor's M is 1, elsewhere the reasoner's ratio."""
+    turns, mask = duo.batch.turns["reasoner_0"], duo.batch.mask.clone()
+    mask[:5, 0] = False
+    spoke = {**duo.batch.turns, "reasoner_0": select(turns, turns.episode >= 5)}
+    seen, train = {}, Actor.train
+
+    def spy(self, adapter, data):
+        seen[adapter] = data.factor.clone()
+        return train(self, adapter, data)
+
+    monkeypatch.setattr(Actor, "train", spy)
+    learner = learner_of(duo, "marft", normalization="sum")
+    learner.update(replace(duo.batch, turns=spoke, mask=mask))
+    assert torch.equal(seen["actor_0"][:5], torch.ones(5)) and (seen["actor_0"][5:] != 1).float().mean() > 0.5
+
+
 def shared(setup, **keywords):
     """The same rollouts, trained by a fresh policy with shared or frozen adapters."""
     setup.policy = TeamPolicy(load_model("tiny").model, setup.policy.agents, LoraSettings(), 0, **keywords)
@@ -287,9 +304,10 @@ def test_warm_up_batches_train_the_critic_only(duo):
     assert "skipped" not in learner.update(duo.batch) and moved(duo, before) == ["reasoner_0", "actor_0"]
 
 
+@pytest.mark.parametrize("network", ["head", "transformer"])
 @pytest.mark.parametrize("name", ["marft", "ippo", "marft_token"])
-def test_a_value_head_on_the_history_learns(duo, name):
-    learner = learner_of(duo, name, critic_network="head")
+def test_a_network_on_the_history_learns(duo, name, network):
+    learner = learner_of(duo, name, critic_network=network)
     losses = [learner.update(duo.batch)["value_loss"] for _ in range(6)]
     assert losses[-1] < losses[0]
 

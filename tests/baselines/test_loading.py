@@ -114,6 +114,13 @@ def test_each_agent_has_its_own_policy(trained):
     assert a != b
 
 
+def test_one_agent_in_the_teams_place_keeps_the_teams_budget(tmp_path):
+    fields = {"environment_arguments": {"dataset": "one_step"}, "updates": 0, "evaluation_items": 1}
+    train(RunConfig(arm="single", decoding=Decoding(max_new_tokens=3), **fields), folder=tmp_path)
+    team = baselines.load_team(tmp_path)
+    assert len(team.agents) == 1 and team.team.parts[0].engine.decoding.max_new_tokens == 6
+
+
 def test_another_base_is_refused(trained, monkeypatch):
     real = team_module.load_model
     monkeypatch.setattr(team_module, "load_model", lambda name, **keywords: real("tiny-report"))

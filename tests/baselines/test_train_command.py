@@ -14,7 +14,8 @@ import baselines
 from baselines.config_files import read_table
 from baselines.guards import NonFiniteLoss
 from baselines.learner import Learner
-from baselines.train import main
+from baselines.run_config import RunConfig
+from baselines.train import config_of, main, parse
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = shlex.split("""
@@ -125,9 +126,18 @@ def test_the_folder_keeps_the_settings(tmp_path, capsys):
     assert "another configuration: seed was 0, now 5: expected the same" in capsys.readouterr().err
 
 
+def test_who_plays_can_be_said_on_the_command_line(tmp_path):
+    words = "--arm marft --set bases.actor_0=tiny-report --set scripted.reasoner_0=said.txt --set tuning=full"
+    config = config_of(parse([*shlex.split(words), "--out", str(tmp_path)]))
+    assert (config.bases, config.tuning) == ({"actor_0": "tiny-report"}, "full")
+    assert config.scripted == {"reasoner_0": "said.txt"} and config.hash() != RunConfig(arm="marft").hash()
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
+        (["--arm", "marft", "--set", "bases=tiny"], "bases='tiny': expected a table"),
+        (["--arm", "marft", "--set", "bases.reasonr_0=tiny"], "(did you mean 'reasoner_0'?)"),
         ([], "no arm (neither --arm nor --config gives it): expected --arm NAME"),
         (["--resume"], "no arm ("),
         (["--arm", "marfft"], "(did you mean 'marft'?)"),

@@ -5,6 +5,8 @@ import pytest
 import torch
 
 from baselines.engine.torch_engine import Decoding, TorchEngine, invert
+from baselines.ladder import arm
+from baselines.learner import Learner
 from baselines.rollout import TeamSampler
 from baselines.trajectory import make_batch
 from marft_envs.batch import Episode
@@ -23,6 +25,20 @@ def test_unpadding_gives_the_episodes_back(duo):
             np.testing.assert_allclose(turns.behaviour[i][turns.action_mask[i]], kept.logprobs, rtol=1e-6)
     assert batch.score.tolist() == [e.score for e in duo.episodes]
     assert 0 < float(batch.score.mean()) < 1
+
+
+def test_a_prompt_cut_to_the_limit_is_the_one_that_is_trained_on(duo):
+    """Of ``11|7+4=`` the newest five tokens: the ids sampled from are the batch's, and so are their log-probs."""
+    engine = TorchEngine(duo.policy, duo.loaded.tokenizer, Decoding(max_new_tokens=4, max_prompt_tokens=5))
+    episodes = duo.runner.play(TeamSampler(engine, duo.loaded, (0, 7)), indices=range(32))
+    batch = make_batch(episodes, duo.policy.agents, 0)
+    turns = batch.turns["actor_0"]
+    whole = TeamSampler(duo.engine, duo.loaded, None)
+    for i, episode in enumerate(episodes):
+        prompt = turns.tokens[i, : turns.prompt_length[i]].tolist()
+        assert prompt == whole.prompt(episode.steps[1].request.observation)[-5:]
+    learner = Learner(duo.policy, arm("marft"), temperature=1.0, seed=0)
+    torch.testing.assert_close(learner.actor.token_logprobs("actor_0", turns), turns.behaviour, rtol=0, atol=2e-4)
 
 
 def test_flags_of_a_one_round_duo(duo):

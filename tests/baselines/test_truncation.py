@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import marft_envs
+from baselines.critic import TeamCritic
 from baselines.engine.torch_engine import Decoding
 from baselines.ladder import arm
 from baselines.learner import Learner
@@ -38,8 +39,14 @@ def values_of(learner, batch):
 @pytest.mark.parametrize("turns", [3, 4], ids=["in a round", "between rounds"])
 @pytest.mark.parametrize(
     ("name", "settings"),
-    [("marft", {}), ("marft", {"critic_network": "head"}), ("marft_token", {})],
-    ids=["additive", "head", "token"],
+    [
+        ("marft", {}),
+        ("marft", {"critic_network": "head"}),
+        ("marft", {"critic_network": "transformer"}),
+        ("marft_token", {}),
+        ("marft_token", {"critic_network": "transformer"}),
+    ],
+    ids=["additive", "head", "transformer", "token", "token transformer"],
 )
 def test_the_chain_goes_on_with_the_value_that_the_next_agents_turn_would_have_had(make_setup, name, settings, turns):
     """Cut after ``turns`` turns against the same episodes, not cut: V_next is their V of turn ``turns``."""
@@ -55,7 +62,7 @@ def test_the_chain_goes_on_with_the_value_that_the_next_agents_turn_would_have_h
     assert torch.equal(learner._final_values(whole, features), torch.zeros(16, 6))
 
 
-@pytest.mark.parametrize("network", ["additive", "head"])
+@pytest.mark.parametrize("network", ["additive", "head", "transformer"])
 def test_own_bootstraps_go_on_with_the_agents_own_view(make_setup, network):
     """Nobody hears anybody in a round, so every agent's view between two rounds is that of its next turn."""
     setup = make_setup(episodes=16)
@@ -104,7 +111,14 @@ def config(name, **changes):
 @pytest.mark.parametrize("name", ["marft", "magrpo"])
 def test_a_run_trains_on_what_was_cut_and_on_what_was_graded(name, monkeypatch):
     """Agreement ends some episodes in time, the limit cuts the others, for which a critic has to stand in."""
-    run, seen, update = Run(config(name)), [], Learner.update
+    run, seen, update, explained = Run(config(name)), [], Learner.update, []
+    measure = TeamCritic.observe_explained_variance
+
+    def watched(self, values, features, position):
+        explained.append(features.mask)
+        return measure(self, values, features, position)
+
+    monkeypatch.setattr(TeamCritic, "observe_explained_variance", watched)
     monkeypatch.setattr(Learner, "update", lambda self, batch: seen.append(batch) or update(self, batch))
     row = run.train_once(1)
     (batch,) = seen
@@ -113,6 +127,7 @@ def test_a_run_trains_on_what_was_cut_and_on_what_was_graded(name, monkeypatch):
     assert len(batch.score) == (32 if name == "marft" else ended)
     if name == "marft":
         cut = ~batch.scored
+        assert torch.equal(explained[0], batch.mask & batch.scored.unsqueeze(-1))  # a value explains no value
         _, features, _ = run.learner._judge(batch, run.learner._read(batch)[0], torch.zeros(*batch.mask.shape, 1))
         assert (features.target[cut][batch.mask[cut]] > 0).all()  # a value, where a score would have been 0
         assert torch.equal(features.target[~cut], batch.score[~cut, None] * torch.ones_like(features.target[~cut]))

@@ -39,6 +39,16 @@ def team(dependency="chain", **roles):
     return Team({a: roles.get(a, Role(f"You are {a}.")) for a in ABC}, dependency)
 
 
+def test_without_edges_what_is_read_in_turn_is_what_is_read_at_once():
+    """D = 0: the chain of turns is a simultaneous game; with a chain it is not."""
+    for dependency, simultaneous in (("none", True), ("chain", False)):
+        env = FlexMG(Echo(), team(dependency))
+        env.reset(seed=0)
+        at_once = [(agent, env.observe(agent)) for agent in ABC]
+        seen = play(env, dict.fromkeys(ABC, "yes"))
+        assert (seen == at_once) == simultaneous and [agent for agent, _ in seen] == list(ABC)
+
+
 def play(env, texts, **reset):
     """All turns; returns (agent, observation) as seen. texts: agent to text, or a function of (agent, turn)."""
     env.reset(**{"seed": 0, **reset})
