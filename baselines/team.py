@@ -73,8 +73,8 @@ class Team:
         names = _bases(config, self.agents)
         self.parts = [_part(config, name, names, decoding) for name in dict.fromkeys(names.values())]
         self._base_of = {agent: [part.name for part in self.parts].index(name) for agent, name in names.items()}
-        self.adapter_of = {agent: part.policy.adapter_of[agent] for agent, part in self._parts() if agent in
-                           part.policy.adapter_of}  # fmt: skip
+        found = {agent: part.policy.adapter_of.get(agent) for agent, part in self._parts()}
+        self.adapter_of = {agent: adapter for agent, adapter in found.items() if adapter is not None}
         self.blocks = {
             adapter: self.of(agent).blocks[adapter]
             for agent, adapter in self.adapter_of.items()

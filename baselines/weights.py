@@ -114,7 +114,8 @@ class FullWeights(nn.Module):
     that ``AutoModelForCausalLM.from_pretrained`` loads.
 
     Memory, for P parameters of the base: P of the base in its own type, and for each trained name 4 P bytes of weights,
-    4 P of gradients while it is updated, and 8 P of Adam's moments. Names that are not trained act as the base.
+    4 P of gradients while it is updated, and 8 P of Adam's moments. Names that are not trained act as the base. Beside
+    a base of 16 bits a copy carries its residual stream in fp32, so it begins as the base up to rounding.
     """
 
     def __init__(self, base: nn.Module, names: Sequence[str], trained: Collection[str]) -> None:
