@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from marft_envs.batch import Episode
-from marft_envs.flex_mg import grade_one
+from marft_envs.ending import grade_one
 from marft_envs.task import Problem, Task
 from marft_envs.transcript import Turn
 
