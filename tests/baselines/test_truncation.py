@@ -97,9 +97,9 @@ def config(name, **changes):
     return RunConfig(
         **{
             "arm": name,
-            "environment_arguments": {**ROUNDS, "max_turns": 4, "stop": {"agreement": ["reasoner_0", "actor_0"]}},
+            "environment_arguments": {**ROUNDS, "max_turns": 4, "stop": {"word": ["reasoner_0", "9"]}},
             "updates": 1,
-            "episodes": 32,
+            "episodes": 128,
             "evaluation_items": 4,
             "settings": {"normalization": "sum", "learning_rate": 3e-3},
             "decoding": Decoding(max_new_tokens=4),
@@ -110,7 +110,7 @@ def config(name, **changes):
 
 @pytest.mark.parametrize("name", ["marft", "magrpo"])
 def test_a_run_trains_on_what_was_cut_and_on_what_was_graded(name, monkeypatch):
-    """Agreement ends some episodes in time, the limit cuts the others, for which a critic has to stand in."""
+    """A word ends some episodes in time, the limit cuts the others, for which a critic has to stand in."""
     run, seen, update, explained = Run(config(name)), [], Learner.update, []
     measure = TeamCritic.observe_explained_variance
 
@@ -123,14 +123,17 @@ def test_a_run_trains_on_what_was_cut_and_on_what_was_graded(name, monkeypatch):
     row = run.train_once(1)
     (batch,) = seen
     ended = int(batch.scored.sum())
-    assert 0 < ended < 32 and row["truncated"] == row["not_graded"] == 32 - ended
-    assert len(batch.score) == (32 if name == "marft" else ended)
+    assert 0 < ended < 64 and row["truncated"] == row["not_graded"] == 128 - ended
+    assert len(batch.score) == (128 if name == "marft" else ended)
     if name == "marft":
+        assert "skipped" not in row
         cut = ~batch.scored
         assert torch.equal(explained[0], batch.mask & batch.scored.unsqueeze(-1))  # a value explains no value
         _, features, _ = run.learner._judge(batch, run.learner._read(batch)[0], torch.zeros(*batch.mask.shape, 1))
         assert (features.target[cut][batch.mask[cut]] > 0).all()  # a value, where a score would have been 0
-        assert torch.equal(features.target[~cut], batch.score[~cut, None] * torch.ones_like(features.target[~cut]))
+        scores = batch.score.unsqueeze(-1).expand_as(batch.mask)
+        ended_turns = batch.mask & ~cut.unsqueeze(-1)
+        assert torch.equal(features.target[ended_turns], scores[ended_turns])
 
 
 def test_a_fault_is_left_out_however_the_episode_ended():
@@ -138,4 +141,4 @@ def test_a_fault_is_left_out_however_the_episode_ended():
     run = Run(config("marft", environment_arguments={**RELAY}))
     run.training.task.grade = lambda answer, problem: 1 / 0
     row = run.train_once(1)
-    assert row["skipped"] == "no graded episode" and (row["not_graded"], row["truncated"]) == (32, 0)
+    assert row["skipped"] == "no graded episode" and (row["not_graded"], row["truncated"]) == (128, 0)

@@ -79,7 +79,7 @@ def test_progress_says_whether_the_newest_total_of_the_round_is_right():
     problem = task.problem(0)
     a, b, c = (problem.notes["totals"][agent] for agent in task.agents)
     assert c == problem.gold
-    said = [(0, "a", a), (0, "b", "-1"), (0, "judge", "?"), (0, "c", c), (1, "a", "-1"), (1, "b", b), (1, "c", c)]
+    said = [(0, "a", a), (0, "b", "-1"), (0, "judge", "?"), (0, "c", "-1"), (1, "a", "-1"), (1, "b", b), (1, "c", c)]
     assert task.progress(problem, [Turn(*turn) for turn in said]) == [1, 1, 0, 0, 1, 0, 1]
     call = Turn(0, "a", "-1", "call")
     assert task.progress(problem, [call, Turn(0, "a", a), Turn(0, "b", b)]) == [1, 1, 1]
