@@ -46,7 +46,7 @@ class RunFolder:
         self._check(resume)
         with _told(self.folder):
             (self.folder / CHECKPOINTS).mkdir(parents=True, exist_ok=True)
-            self._lock = _lock(self.folder)
+            self._lock = lock(self.folder)
         self.checkpoint: Checkpoint | None = None
         try:
             if resume:
@@ -200,8 +200,9 @@ def head_row(config: RunConfig) -> Row:
     }
 
 
-def _lock(folder: Path) -> Callable[[], None]:
-    """Hold the folder; the kernel lets it go when the process dies, however it dies. -> what lets it go."""
+def lock(folder: Path) -> Callable[[], None]:
+    """Hold the folder, which must exist; the kernel lets it go when the process dies, however it dies. -> what lets it
+    go. ValueError where another process holds it."""
     try:
         import fcntl
     except ImportError:  # Windows: two writers are then not kept apart

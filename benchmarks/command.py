@@ -1,4 +1,7 @@
-"""What the scripts of this folder share: being stopped with one line, at any time. Imports nothing slow."""
+"""What the scripts of this folder share: how they end. Nothing slow is imported before it is needed.
+
+Exit codes: 2, a wrong option or input; 1, the disk; 130 and 143, stopped by Ctrl-C and by SIGTERM. Each is one line.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 
@@ -53,3 +56,22 @@ def stoppable() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def run(name: str, work: Callable[[], int], stopped: str) -> int:
+    """The exit code of ``work()``, or of what ended it. stopped: what to say after a signal."""
+    from baselines.models import ModelCorrupt, ModelNotFound
+
+    try:
+        with stoppable():
+            return work()
+    except Stopped as signalled:
+        print(f"\n{stopped}", file=sys.stderr)
+        return signalled.code
+    except (ValueError, TypeError, FileNotFoundError, ModelNotFound, ModelCorrupt) as fault:
+        print(f"{name}: {fault}", file=sys.stderr)
+        return 2
+    except OSError as fault:
+        where = f"{fault.filename}: " if fault.filename else ""
+        print(f"{name}: {where}{fault.strerror or fault}", file=sys.stderr)
+        return 1

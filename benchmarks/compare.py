@@ -26,11 +26,12 @@ from benchmarks import command
 if __name__ == "__main__":  # what follows takes seconds to import
     command.end_at_once(f"stopped; go on with: {command.command_line('--resume')}")
 
-from baselines.models import ModelCorrupt, ModelNotFound, load_model
+from baselines.models import load_model
 from baselines.training import played_by
 from benchmarks.grid import Grid, GridError, load_preset, with_options
 from benchmarks.progress import Progress
-from benchmarks.report import ReportError, write_report
+from benchmarks.provenance import data_of
+from benchmarks.report import write_report
 from benchmarks.results import Results
 from benchmarks.workers import execute
 from marft_envs import make
@@ -78,15 +79,16 @@ def grid_of(options: argparse.Namespace) -> Grid:
     return with_options(grid, changes)
 
 
-def check(grid: Grid) -> None:
-    """Everything that can be wrong is wrong now, before any work: arms, data sets, the models."""
+def check(grid: Grid) -> dict[str, Any]:
+    """Everything that can be wrong is wrong now, before any work: arms, data sets, the models. -> each task's data."""
     check_tasks(grid)
     for model in {run.model for run in grid.runs()}:
         load_model(model, allow_wheel=grid.allow_wheel)
+    return {run.task: data_of(run) for run in {run.task: run for run in grid.runs()}.values()}
 
 
 def check_tasks(grid: Grid) -> None:
-    """Make every environment that the runs will make, in both splits."""
+    """Make every environment that the runs will make."""
     for run in {(run.task, run.arm): run for run in grid.runs()}.values():
         played_by(run)
         make(run.environment, split="test", **run.environment_arguments)
@@ -106,6 +108,7 @@ def run_grid(grid: Grid, results: Results, workers: int) -> int:
         print(
             f"{len(todo)} runs{on}, {min(workers, len(todo))} side by side; results go to {results.folder}", flush=True
         )
+        results.add_session()
         events = execute(todo, results, workers)
         try:
             for event in events:
@@ -120,26 +123,25 @@ def run_grid(grid: Grid, results: Results, workers: int) -> int:
     return failed
 
 
+def compare(options: argparse.Namespace) -> int:
+    """Check, run, report. -> 1 if a run failed."""
+    grid = grid_of(options)
+    results = Results(options.out or Path("results") / Path(options.preset).stem)
+    results.expect(grid, resume=options.resume)
+    data = check(grid)
+    with results.locked():
+        results.open(grid, resume=options.resume, data=data)
+        failed = run_grid(grid, results, options.workers)
+        print()
+        print(write_report(results.folder))
+    print(f"Results: {results.folder}/ (rows.jsonl, summary.json, report.md, curve_*.png)")
+    return 1 if failed else 0
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Command line of compare.py."""
     options = parse(arguments)
-    try:
-        with command.stoppable():
-            grid = grid_of(options)
-            results = Results(options.out or Path("results") / Path(options.preset).stem)
-            check(grid)
-            results.open(grid, resume=options.resume)
-            failed = run_grid(grid, results, options.workers)
-            print()
-            print(write_report(results.folder))
-    except command.Stopped as stopped:
-        print(f"\nstopped; go on with: {command.command_line('--resume')}", file=sys.stderr)
-        return stopped.code
-    except (GridError, ReportError, ValueError, TypeError, ModelNotFound, ModelCorrupt, FileNotFoundError) as fault:
-        print(f"compare: {fault}", file=sys.stderr)
-        return 2
-    print(f"Results: {results.folder}/ (rows.jsonl, summary.json, report.md, curve_*.png)")
-    return 1 if failed else 0
+    return command.run("compare", lambda: compare(options), f"stopped; go on with: {command.command_line('--resume')}")
 
 
 if __name__ == "__main__":

@@ -1,13 +1,24 @@
-"""Which code makes the numbers: a hash of the sources, and the commit where there is one."""
+"""Which code and which problems make the numbers, and whether the grader gives anything for nothing."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+from baselines.evaluation import evaluation_items, play_items, score_items
+from baselines.run_config import RunConfig
+from marft_envs import make
+from marft_envs.batch import BatchRunner, Request
 
 ROOT = Path(__file__).resolve().parents[1]
 _SOURCES = ("marft_envs", "baselines", "benchmarks")
+_HASHED_PROBLEMS = 64
+_CONTROL_ITEMS = 32
+NO_ANSWER = "?"
 
 
 def code_version() -> dict[str, str | None]:
@@ -32,3 +43,25 @@ def _commit(root: Path) -> str | None:
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return None
+
+
+def data_of(run: RunConfig) -> dict[str, Any]:
+    """The run's problems, by split, and ``negative_control``: the score of a team that answers nothing, which must be 0
+    (None where nothing was graded)."""
+    envs = {split: make(run.environment, split=split, **run.environment_arguments) for split in ("train", "test")}
+    runner = BatchRunner(envs["test"], _CONTROL_ITEMS)
+    items = evaluation_items(runner, _CONTROL_ITEMS, run.seed)
+    control = score_items(play_items(runner, _says_nothing, items))["accuracy"]
+    return {**{split: fingerprint(env.unwrapped.task) for split, env in envs.items()}, "negative_control": control}
+
+
+def fingerprint(task: Any) -> dict[str, Any]:
+    """size (None without end), and the start of a SHA-256 over the first problems with their golds."""
+    count = _HASHED_PROBLEMS if task.size is None else min(task.size, _HASHED_PROBLEMS)
+    problems = [task.problem(index) for index in range(count)]
+    text = json.dumps([[p.prompt, dict(p.private), p.gold] for p in problems], sort_keys=True, default=repr)
+    return {"size": task.size, "sha256": hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:12]}
+
+
+def _says_nothing(requests: Sequence[Request]) -> list[str]:
+    return [NO_ANSWER] * len(requests)

@@ -17,7 +17,7 @@ ACCURACY_ROUNDING = 1e-3  # a writer may round; a larger gap between accuracy an
 Row = dict[str, Any]
 
 
-class ReportError(Exception):
+class ReportError(ValueError):
     """The results cannot be reported; the message is one line for the user."""
 
 

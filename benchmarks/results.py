@@ -7,6 +7,7 @@ rows.jsonl    grid.json in a line, then the rows of all cells; every figure of t
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import platform
@@ -19,11 +20,12 @@ from typing import Any
 
 from baselines.checkpoint import replace_file
 from baselines.run_config import RunConfig
-from baselines.run_folder import CHECKPOINTS, ROWS
+from baselines.run_folder import CHECKPOINTS, ROWS, lock
 from benchmarks.grid import Grid, GridError, differences
 from benchmarks.provenance import code_version
 
 HEAD, CELLS = "grid.json", "cells"
+_OURS_AT_FIRST = {CELLS, HEAD + ".tmp", ".lock"}  # what a comparison killed in its first moment leaves
 _PACKAGES = ("torch", "transformers", "peft", "pettingzoo", "gymnasium", "numpy", "scipy")
 
 
@@ -33,22 +35,49 @@ class Results:
 
     folder: Path
 
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Make the folder if it is missing, and keep other comparisons out of it."""
+        with self._told():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            release = lock(self.folder)
+        try:
+            yield
+        finally:
+            release()
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as fault:
+            raise GridError(f"--out {self.folder}: {fault.strerror or fault}; expected a folder to write to") from fault
+
     def open(self, grid: Grid, *, resume: bool, data: Mapping[str, Any] | None = None) -> None:
         """Begin, or go on. GridError if the folder exists and is not to be resumed, or holds another comparison, or
         cannot be written. data: what is known of each task's problems, for the record."""
-        try:
+        with self._told():
             head = self._found(grid, resume)
             if head is None:
                 (self.folder / CELLS).mkdir(parents=True, exist_ok=True)
                 head = {"kind": "run", "config": grid.resolved(), "config_hash": grid.hash(), "data": dict(data or {})}
-            head["sessions"] = [*head.get("sessions", ()), session()]
+                replace_file(self.folder / HEAD, json.dumps({**head, "sessions": []}).encode())
+
+    def add_session(self) -> None:
+        """Note what does the runs from now on."""
+        with self._told():
+            head = json.loads((self.folder / HEAD).read_text(encoding="utf-8"))
+            head["sessions"].append(session())
             replace_file(self.folder / HEAD, json.dumps(head).encode())
-        except OSError as fault:
-            raise GridError(f"--out {self.folder}: {fault.strerror or fault}; expected a folder to write to") from fault
+
+    def expect(self, grid: Grid, *, resume: bool) -> None:
+        """GridError where ``open`` would raise one; writes nothing."""
+        with self._told():
+            self._found(grid, resume)
 
     def _found(self, grid: Grid, resume: bool) -> dict[str, Any] | None:
         """The head of the comparison that is to be gone on with; None where the folder is new or empty."""
-        if not self.folder.exists() or {p.name for p in self.folder.iterdir()} <= {CELLS, HEAD + ".tmp"}:
+        if not self.folder.exists() or {p.name for p in self.folder.iterdir()} <= _OURS_AT_FIRST:
             return None
         if not resume:
             raise GridError(f"results folder {self.folder} exists: expected --resume, or another folder with --out")

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -88,7 +89,9 @@ def test_differences_name_what_is_new_changed_and_gone():
 def test_a_resumed_folder_names_every_option_that_differs(tmp_path):
     folder = Results(tmp_path / "r")
     folder.open(grid(), resume=False)
+    folder.add_session()
     folder.open(grid(), resume=True)
+    folder.add_session()
     head = json.loads((tmp_path / "r" / "grid.json").read_text())
     assert len(head["sessions"]) == 2 and head["sessions"][0]["sources"]
     with pytest.raises(GridError, match=r"seeds: \[0, 1\] -> \[0, 1, 2\]; tasks.relay.updates: 30 -> 5: expected"):
@@ -106,6 +109,18 @@ def test_a_folder_that_is_something_else_is_left_alone(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(GridError, match=r"--out .*file: Not a directory; expected a folder to write to"):
         Results(tmp_path / "file").open(grid(), resume=False)
+
+
+def test_one_comparison_at_a_time_in_a_folder(tmp_path):
+    with Results(tmp_path / "r").locked(), pytest.raises(ValueError, match=r"r is in use by another process"):
+        Results(tmp_path / "r").locked().__enter__()
+    with Results(tmp_path / "r").locked():
+        Results(tmp_path / "r").open(grid(), resume=False)
+
+
+def test_a_folder_that_cannot_be_made_is_one_line():
+    with pytest.raises(GridError, match=r"--out /proc/nowhere: .*; expected a folder to write to"):
+        Results(Path("/proc/nowhere")).open(grid(), resume=False)
 
 
 def test_rows_are_gathered_under_one_head_and_cut_lines_left_out(tmp_path):
