@@ -194,7 +194,7 @@ def test_wrong_options_are_one_line(arguments, message, tmp_path, capsys):
     [
         ("arms = [", "Invalid value|Unclosed|Expected"),
         ('arms = ["ippo"]', "expected arms and tasks"),
-        (SMALL + "\n[setings]\nclip = 1\n", r"no key 'setings' \(did you mean settings\?\)"),
+        (SMALL + "\n[setings]\nclip = 1\n", r"no key 'setings' \(did you mean 'settings'\?\)"),
         (SMALL.replace("[tasks.relay.arguments]", "[tasks.relay.argments]"), r"tasks.relay has no key 'argments'"),
         (SMALL.replace("learning_rate", "leaning_rate"), "no field 'leaning_rate'"),
         (SMALL.replace('"relay"', '"relai"'), "dataset='relai'"),

@@ -63,11 +63,11 @@ def test_the_untrained_team_has_no_rate_and_one_run():
         ({"arms": ("ippo", "ippo")}, "expected each once"),
         ({"seeds": "5"}, "seeds=5, arms="),
         ({"tasks": {"a/b": RELAY}}, "task 'a/b': expected letters"),
-        ({"tasks": {"a": {**RELAY, "update": 3}}}, r"tasks.a has no key 'update' \(did you mean updates\?\)"),
+        ({"tasks": {"a": {**RELAY, "update": 3}}}, r"tasks.a has no key 'update' \(did you mean 'updates'\?\)"),
         ({"tasks": {"a": 3}}, "tasks.a=3: expected a table"),
         ({"learning_rates": [1e-3, 1e-3]}, "expected a list of different positive numbers"),
         ({"learning_rates": [0]}, "different positive numbers"),
-        ({"learning_rates": {"marftt": [1e-3]}}, r"no key 'marftt' \(did you mean marft\?\)"),
+        ({"learning_rates": {"marftt": [1e-3]}}, r"no key 'marftt' \(did you mean 'marft'\?\)"),
     ],
 )
 def test_what_cannot_be_is_named(changes, message):
