@@ -1,6 +1,6 @@
 """Programs: how quick is the sandbox, and are the verdicts on a case file right?
 
-    python benchmarks/code_grading.py --seconds 3        a table: ours at each level, and what others do
+    python benchmarks/grading.py programs --seconds 3    a table: ours at each level, and what others do
 
 ``benchmarks/grading.py cases FILE`` judges the code cases with ``judge_code``. Rivals, each a fresh process for a test:
 ``python`` started cold; the same in bubblewrap, where it is installed; a multiprocessing manager and process, as the
@@ -228,17 +228,18 @@ def _line(row: dict[str, Any], ratio: float) -> str:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """0."""
-    parser = argparse.ArgumentParser(prog="code_grading.py", description=(__doc__ or "").splitlines()[0])
+    """Judge one case in a process apart (see ``_judge_apart``); 0."""
+    parser = argparse.ArgumentParser(prog="code_grading.py", description="Judge one code case, from standard input.")
+    parser.add_argument("--judge", action="store_true", required=True, help="print what is wrong with the verdict")
+    parser.parse_args(words)
+    print(_judge(json.load(sys.stdin)), end="")
+    return 0
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Those of the speed table."""
     parser.add_argument("--seconds", type=float, default=3.0, help="for each line of the table (default 3)")
     parser.add_argument("--load", type=int, default=0, help="busy processes for each core, beside (default 0)")
-    parser.add_argument("--judge", action="store_true", help="judge the one case on standard input")
-    arguments = parser.parse_args(words)
-    if arguments.judge:
-        print(_judge(json.load(sys.stdin)), end="")
-    else:
-        run_speed(arguments.seconds, arguments.load)
-    return 0
 
 
 if __name__ == "__main__":

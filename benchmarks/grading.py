@@ -2,6 +2,7 @@
 
     python benchmarks/grading.py cases FILE.jsonl   a line for each wrong verdict, then the counts
     python benchmarks/grading.py speed              ours, math-verify with its own defaults, and equality of strings
+    python benchmarks/grading.py programs           our sandbox at each level, and what others do
 
 The last line of ``cases`` is ``cases=N errors=E policy=P worst_s=S``. A case file holds an object a line. Which kind a
 case is, is told by its fields; mathematics: gold, answer (a whole reply), expected (true or false). ``policy``: true
@@ -11,6 +12,8 @@ speed: one run, the same inputs for all three. Integers are answers to GSM8K, go
 another notation, and changed; both from ``--data`` (a folder with gsm8k/ and math/) or, without one, from the
 generators and a list in benchmarks/grading_inputs.py. Hostile replies are made to hang or to fill the memory;
 math-verify runs in a process of its own, is killed after ``--hang-s``, and such a reply counts as failed.
+
+programs: see benchmarks/code_grading.py.
 """
 
 from __future__ import annotations
@@ -27,7 +30,8 @@ from typing import Any
 if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.code_grading import FIELDS, judge_code
+from benchmarks.code_grading import FIELDS, add_options, judge_code
+from benchmarks.code_grading import run_speed as run_programs
 from benchmarks.grading_inputs import groups_of_items
 from benchmarks.grading_rivals import MathVerify, measure, ours, strings
 from benchmarks.grading_table import table
@@ -143,6 +147,7 @@ def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
     speed.add_argument("--data", type=Path, help="folder with gsm8k/ and math/ (default: the variable MARFT_DATA)")
     speed.add_argument("--size", type=_positive, default=500, help="answers in each group (default 500)")
     speed.add_argument("--hang-s", type=float, default=12.0, help="seconds after which math-verify is killed")
+    add_options(commands.add_parser("programs", help="compare our sandbox with other ways to run programs"))
     return parser.parse_args(words)
 
 
@@ -152,6 +157,8 @@ def main(words: Sequence[str] | None = None) -> int:
     try:
         if arguments.command == "cases":
             run_cases(arguments.file)
+        elif arguments.command == "programs":
+            run_programs(arguments.seconds, arguments.load)
         else:
             run_speed(arguments.data, arguments.size, arguments.hang_s)
     except (BadCases, FileNotFoundError, ImportError) as error:

@@ -21,7 +21,7 @@ import datetime
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ from marft_envs.coding.grading import Scoring
 from marft_envs.coding.task import CodeItem, CodeTask, FeedbackKind
 from marft_envs.datasets.files import SUFFIXES, DataError, Row, check_columns, read_rows
 from marft_envs.datasets.hub import read_hub
-from marft_envs.datasets.specs import HubSource, Unusable
+from marft_envs.datasets.specs import HubSource, Unusable, at_revision, counted
 from marft_envs.indexing import check_index
 from marft_envs.sandbox import Sandbox
 from marft_envs.task import Problem
@@ -76,23 +76,30 @@ SPECS = {
     spec.name: spec
     for spec in (
         Spec("humaneval", columns.humaneval, ("task_id", "prompt", "canonical_solution", "test", "entry_point"),
-             ("test",), ("HumanEval", "{split}"), HubSource("openai/openai_humaneval", ("openai_humaneval",))),
+             ("test",), ("HumanEval", "{split}"), HubSource("openai/openai_humaneval", ("openai_humaneval",),
+                                                     "7dce6050a7d6d172f3cc5c32aa97f52fa1a2e544")),
         Spec("humanevalplus", columns.humanevalplus, ("task_id", "prompt", "canonical_solution", "entry_point"),
-             ("test",), ("HumanEvalPlus-Mini", "HumanEvalPlus", "{split}"), HubSource("evalplus/humanevalplus")),
+             ("test",), ("HumanEvalPlus-Mini", "HumanEvalPlus", "{split}"),
+             HubSource("evalplus/humanevalplus", revision="d32357cf319e50e9c8d8dab5ea876c72b0fd321b")),
         Spec("mbpp", columns.mbpp, ("task_id", "code", "test_list"), ("train", "test", "validation", "prompt"),
-             ("mbpp", "{split}"), HubSource("google-research-datasets/mbpp", ("full",)), mbpp_split),
+             ("mbpp", "{split}"),
+             HubSource("google-research-datasets/mbpp", ("full",), "4bb6404fdc6cacfda99d4ac4205087b89d32030c"),
+             mbpp_split),
         Spec("livecodebench", columns.livecodebench,
              ("question_content", "question_id", "contest_date", "public_test_cases"), ("test",),
              ("test*",), None, slow=True),
         Spec("deepcoder", columns.deepcoder, ("problem", "tests"), ("train", "test"), ("{part}/{split}*", "{split}*"),
-             HubSource(_DEEPCODER), slow=True),
+             HubSource(_DEEPCODER, revision="177913a7bd43791646ef6a43645caa3c871ab3db"), slow=True),
         Spec("codeforces", columns.codeforces, ("id", "title", "description"), ("train", "test"), ("{split}*",),
-             HubSource("open-r1/codeforces"), slow=True),
+             HubSource("open-r1/codeforces", revision="fbe3f6e903ee854eec2e69e9d96d0306cde59baf"), slow=True),
         Spec("apps", columns.apps, ("problem_id", "question", "input_output"), ("train", "test"), ("{split}*",),
-             HubSource("codeparrot/apps", ("all",)), slow=True),
+             HubSource("codeparrot/apps", revision="21e74ddf8de1a21436da12e3e653065c5213e9d1", files="{part}.jsonl"),
+             slow=True),
         Spec("code_contests", columns.code_contests,
              ("name", "description", "public_tests", "private_tests", "generated_tests"),
-             ("train", "validation", "test"), ("{split}*",), HubSource("deepmind/code_contests"), slow=True),
+             ("train", "validation", "test"), ("{split}*",),
+             HubSource("deepmind/code_contests", revision="802411c3010cb00d1b05bad57ca77365a3c699d6",
+                       parts={"validation": "valid"}), slow=True),
     )
 }  # fmt: skip
 NAMES = tuple(SPECS)
@@ -115,16 +122,20 @@ def load(
     memory_mib: int = 1024,
     allow_unsafe: bool = False,
     sandbox: Sandbox | Sequence[str] | None = None,
+    revision: str | None = None,
 ) -> CodeRows:
     """The data set ``name`` as a task.
 
     path: a file, or a folder with the data. split, part: see the table. limit: at most so many problems. seed: shuffles
     them, before the limit. since, until: days such as "2024-08-01", both included, of problems with a date. release:
-    of livecodebench, "v1" to "v6", in place of until. The others: see ``CodeTask``.
+    of livecodebench, "v1" to "v6", in place of until. revision: another commit of the hub than the one that is pinned
+    here. The others: see ``CodeTask``.
     """
     if name not in SPECS:
         raise ValueError(f"dataset={name!r}: expected one of {', '.join(NAMES)}")
     spec = SPECS[name]
+    if revision is not None:
+        spec = replace(spec, hub=at_revision(spec.hub, revision, name))
     if split not in spec.splits:
         raise ValueError(f"split={split!r}: {name} has {', '.join(spec.splits)}")
     if (part is not None) != (name == "deepcoder") or part not in (None, *PARTS):
@@ -160,7 +171,7 @@ class CodeRows(CodeTask):
             kept = [kept[i] for i in np.random.default_rng(seed).permutation(len(kept))]
         self._order = kept[:limit]
         if not self._order:
-            raise DataError(f"{spec.name} from {origin}: no usable row among {len(rows)}: {self.excluded}")
+            raise DataError(f"{spec.name} from {origin}: no usable row among {len(rows)}: {counted(self.excluded)}")
         self.size: int = len(self._order)
 
     def problem(self, index: int) -> Problem:
@@ -220,8 +231,9 @@ def _rows(spec: Spec, split: str, part: str | None, path: str | os.PathLike[str]
         raise DataError(
             f"{spec.name} is not read from the hub: pass path= a folder with {_expected(spec)}, or set {VARIABLE}"
         )
-    hub = spec.hub if part is None else HubSource(spec.hub.repository, (part,))
-    rows, commit = read_hub(spec.name, hub, (split,) if spec.member is None else spec.splits)
+    hub = spec.hub if part is None else replace(spec.hub, configs=(part,))
+    splits = (split,) if spec.member is None else spec.splits
+    rows, commit = read_hub(spec.name, hub, tuple(hub.parts.get(name, name) for name in splits))
     return rows, f"{hub.repository} ({commit})"
 
 

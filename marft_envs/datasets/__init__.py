@@ -11,7 +11,7 @@
 | amc23 | question, answer | test 40 | math-ai/amc23 |
 | olympiadbench | question, context, final_answer, subfield, error | test | Hothan/OlympiadBench, OE_TO_maths_en_COMP |
 | minerva_math | problem or question, answer or solution | test 272 | math-ai/minervamath; numbers within 1 % |
-| cmath | problem, final_answer, grade, reasoning_steps | validation, test 1098 | weitianwen/cmath; Chinese |
+| cmath | problem, final_answer (or question, golden), grade | validation, test 1098 | weitianwen/cmath; Chinese |
 | deepscaler | problem, answer | train 40315 | agentica-org/DeepScaleR-Preview-Dataset, MIT |
 | numina | problem, solution, answer, problem_type | train | AI-MO/NuminaMath-1.5, Apache-2.0 |
 | custom | yours: ``columns={"prompt": ..., "answer": ...}`` | train, test, all | a file or folder of your own |
@@ -24,12 +24,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from marft_envs.datasets.build import stored_rows
 from marft_envs.datasets.duplicates import duplicates
 from marft_envs.datasets.files import DataError
-from marft_envs.datasets.specs import NAMES, find_spec
+from marft_envs.datasets.specs import NAMES, at_revision, find_spec
 from marft_envs.datasets.task import Choice, DatasetTask, Filters
 from marft_envs.indexing import whole_number
 
@@ -48,6 +49,7 @@ def load(
     max_chars: int | None = None,
     integer: bool | None = None,
     columns: Mapping[str, str] | None = None,
+    revision: str | None = None,
 ) -> DatasetTask:
     """The data set ``name`` as a task.
 
@@ -55,9 +57,11 @@ def load(
     variable MARFT_DATA is read, and where the data set is not in it the hub or its cache. split: see the table.
     level, subject, max_chars, integer: see ``Filters``. limit: at most so many problems. seed: shuffles them, before
     the limit; None keeps the order of the file. columns: for "custom", role to column name; roles are prompt, answer,
-    level, subject.
+    level, subject. revision: another commit of the hub than the one that is pinned here.
     """
     spec = find_spec(name, columns, folder=path is not None and Path(path).is_dir())
+    if revision is not None:
+        spec = replace(spec, hub=at_revision(spec.hub, revision, name))
     if split not in spec.splits:
         raise ValueError(f"split={split!r}: {name} has {', '.join(spec.splits)}")
     if limit is not None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import Counter
 from typing import Any
 
 from marft_envs.datasets.duplicates import prompt_key
 from marft_envs.datasets.files import DataError, Row, check_columns, read_rows
 from marft_envs.datasets.progress import shown
 from marft_envs.datasets.source import find_source, sibling_files
-from marft_envs.datasets.specs import DatasetSpec, Unusable
+from marft_envs.datasets.specs import DatasetSpec, Unusable, counted
 from marft_envs.datasets.store import Store, key_of, open_store, pack, save_store
 
 
@@ -45,10 +46,8 @@ def _build(spec: DatasetSpec, split: str, rows: list[Row], origin: str, tested: 
         else:
             items.append((number, item.prompt, item.gold, dict(item.notes)))
     if not items:
-        reasons: dict[str, int] = {}
-        for _, why in unusable:
-            reasons[why] = reasons.get(why, 0) + 1
-        raise DataError(f"{spec.name} from {origin}: no usable row among {len(rows)}: {reasons}")
+        why = Counter(reason for _, reason in unusable)
+        raise DataError(f"{spec.name} from {origin}: no usable row among {len(rows)}: {counted(why)}")
     return pack(items, {"origin": origin, "rows": len(rows), "unusable": unusable})
 
 

@@ -47,6 +47,9 @@ def _ask(huggingface_hub: Any, hub: HubSource) -> tuple[str, str]:
 
 
 def _load(datasets: Any, hub: HubSource, parts: tuple[str, ...]) -> list[Any]:
+    if hub.files:
+        place = f"hf://datasets/{hub.repository}@{hub.revision or 'main'}/{hub.files}"
+        return [datasets.load_dataset("json", data_files=place.format(part=part), split="train") for part in parts]
     return [
         datasets.load_dataset(hub.repository, config, split=part, revision=hub.revision)
         for config in hub.configs

@@ -32,17 +32,23 @@ class Unusable(ValueError):
     """Why a row cannot be graded; such rows are left out, counted and listed."""
 
 
+def counted(reasons: Mapping[str, int]) -> str:
+    """Reasons and how many rows each has, the most frequent first, for people: "12 no layer reads the gold answer"."""
+    return "; ".join(f"{count} {reason}" for reason, count in sorted(reasons.items(), key=lambda item: -item[1]))
+
+
 @dataclass(frozen=True)
 class HubSource:
-    """A data set of the hub. configs: read one after another. revision: a commit, None for the newest.
-
-    parts: our split -> the hub's, where the names differ.
+    """A data set of the hub. configs: read one after another. revision: a commit; None, where none is known, is the
+    newest, and ``origin`` of the task says which that was. parts: our split -> the hub's, where the names differ.
+    files: for a repository whose own loading script no longer runs, the file of a part, as JSON.
     """
 
     repository: str
     configs: tuple[str, ...] = ("default",)
     revision: str | None = None
     parts: Mapping[str, str] = field(default_factory=dict)
+    files: str = ""
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,15 @@ class DatasetSpec:
     member: Callable[[Row], str] | None = None
     policy: GradingPolicy = DEFAULT_POLICY
     variant: str = ""
+
+
+def at_revision(hub: HubSource | None, revision: str, name: str) -> HubSource:
+    """The same at another commit. ValueError for a data set that is not on the hub, or what is no revision."""
+    if hub is None:
+        raise ValueError(f"revision={revision!r}: {name} is not read from the hub")
+    if not isinstance(revision, str) or not revision:
+        raise ValueError(f"revision={revision!r}: expected a commit of {hub.repository}")
+    return replace(hub, revision=revision)
 
 
 def item(prompt: Any, gold: str, notes: Mapping[str, Any] | None = None) -> Item:
@@ -134,8 +149,11 @@ def _read_olympiadbench(row: Row) -> Item:
 
 def _read_cmath(row: Row) -> Item:
     """Chinese primary school; the level is the grade, 1 to 6."""
-    notes = _level(row.get("grade")) | {"steps": row.get("reasoning_steps")}
-    return item(row["problem"], str(row["final_answer"]), notes)
+    prompt, gold = row.get("problem") or row.get("question"), row.get("final_answer") or row.get("golden")
+    if prompt is None or gold is None:
+        raise Unusable(f"neither problem and final_answer nor question and golden; columns found: {', '.join(row)}")
+    notes = _level(row.get("grade")) | {"steps": row.get("reasoning_steps") or row.get("reasoning_step")}
+    return item(prompt, str(gold), notes)
 
 
 def _read_minerva(row: Row) -> Item:
@@ -197,39 +215,46 @@ SPECS: dict[str, DatasetSpec] = {
         ),
         DatasetSpec(
             "math500", "MIT", "Lightman et al. 2023", ("problem", "answer", "level", "subject"), _read_math500,
-            HubSource("HuggingFaceH4/MATH-500"), ("test",),
+            HubSource("HuggingFaceH4/MATH-500", revision="6e4ed1a2a79af7d8630a6b768ec859cb5af4d3be"), ("test",),
         ),
         DatasetSpec(
             "aime2024", "public problems", "AIME 2024", ("problem", "answer"), _read_contest,
-            HubSource("HuggingFaceH4/aime_2024", parts={"test": "train"}), ("test",),
+            HubSource(
+                "HuggingFaceH4/aime_2024", ("default",), "2fe88a2f1091d5048c0f36abc874fb997b3dd99a", {"test": "train"}
+            ), ("test",),
         ),
         DatasetSpec(
             "aime2025", "public problems", "AIME 2025", ("problem", "answer"), _read_contest,
-            HubSource("math-ai/aime25"), ("test",),
+            HubSource("math-ai/aime25", revision="563bb8404243c5f09de6ec262f2db674fe5bce9b"), ("test",),
         ),
         DatasetSpec(
             "amc23", "public problems", "AMC 12, 2023", ("question", "answer"), _read_contest,
-            HubSource("math-ai/amc23"), ("test",),
+            HubSource("math-ai/amc23", revision="80815d37005feb82cd7f8fbc6901d5d3eff43057"), ("test",),
         ),
         DatasetSpec(
             "olympiadbench", "Apache-2.0", "He et al. 2024", ("question", "final_answer"), _read_olympiadbench,
-            HubSource("Hothan/OlympiadBench", ("OE_TO_maths_en_COMP",), parts={"test": "train"}), ("test",),
+            HubSource(
+                "Hothan/OlympiadBench", ("OE_TO_maths_en_COMP",), "91184b52131e7fc9455fef848035173aea8cc01a",
+                {"test": "train"},
+            ), ("test",),
         ),
         DatasetSpec(
             "minerva_math", "see its page", "Lewkowycz et al. 2022", (), _read_minerva,
-            HubSource("math-ai/minervamath"), ("test",), policy=replace(DEFAULT_POLICY, rounding=0.01),
+            HubSource("math-ai/minervamath", revision="ee46ddc498933b1977577953250ca5c66be64f96"), ("test",),
+            policy=replace(DEFAULT_POLICY, rounding=0.01),
         ),
         DatasetSpec(
-            "cmath", "CC BY 4.0", "Wei et al. 2023", ("problem", "final_answer"), _read_cmath,
+            "cmath", "CC BY 4.0", "Wei et al. 2023", (), _read_cmath,
             HubSource("weitianwen/cmath"), ("validation", "test"),
         ),
         DatasetSpec(
             "deepscaler", "MIT", "agentica-org, 2025", ("problem", "answer"), _read_deepscaler,
-            HubSource("agentica-org/DeepScaleR-Preview-Dataset"), ("train",),
+            HubSource("agentica-org/DeepScaleR-Preview-Dataset", revision="b6ae8c60f5c1f2b594e2140b91c49c9ad0949e29"),
+            ("train",),
         ),
         DatasetSpec(
             "numina", "Apache-2.0", "AI-MO/NuminaMath-1.5", ("problem", "solution"), _read_numina,
-            HubSource("AI-MO/NuminaMath-1.5"), ("train",),
+            HubSource("AI-MO/NuminaMath-1.5", revision="1b05109f9e5c1ad06c0663519502416c30b300f8"), ("train",),
         ),
     )
 }  # fmt: skip

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from marft_envs.datasets.files import DataError
-from marft_envs.datasets.specs import DatasetSpec
+from marft_envs.datasets.specs import DatasetSpec, counted
 from marft_envs.datasets.store import Store
 from marft_envs.indexing import whole_number
 from marft_envs.mathematics import grade
@@ -88,9 +88,8 @@ class DatasetTask(Task):
         self._order = order[:limit]
         self.size: int = len(self._order)
         if self.excluded:
-            _log.warning(
-                "%s %s: %d of %d rows left out: %s", spec.name, split, len(self.unusable), self.rows, self.excluded
-            )
+            told = counted(self.excluded)
+            _log.warning("%s %s: %d of %d rows left out: %s", spec.name, split, len(self.unusable), self.rows, told)
 
     def problem(self, index: int) -> Problem:
         number = whole_number(f"index of {self.name} (size {self.size})", index, 0, self.size - 1, error=IndexError)

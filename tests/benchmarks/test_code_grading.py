@@ -109,7 +109,16 @@ def test_the_busy_processes_end():
     assert "while True: pass" not in left
 
 
-def test_the_command_runs_as_a_file():
+def test_the_command_makes_the_table(monkeypatch):
+    asked = []
+    monkeypatch.setattr(grading, "run_programs", lambda *arguments: asked.append(arguments))
+    assert grading.main(["programs", "--seconds", "0.5", "--load", "4"]) == 0
+    assert asked == [(0.5, 4)]
+
+
+def test_one_case_is_judged_as_a_file():
     script = ROOT / "benchmarks" / "code_grading.py"
-    done = subprocess.run([sys.executable, script, "--help"], capture_output=True, text=True)
-    assert done.returncode == 0 and "--load" in done.stdout
+    done = subprocess.run(
+        [sys.executable, script, "--judge"], input=json.dumps(CASES[1]), capture_output=True, text=True
+    )
+    assert done.returncode == 0 and done.stdout.startswith("expected pass, got wrong")

@@ -180,6 +180,29 @@ def test_wrong_arguments_are_named(tmp_path, monkeypatch):
         datasets.load("livecodebench")
 
 
+def test_the_hub_is_read_at_the_pinned_revision(monkeypatch):
+    """apps has a loading script that no longer runs: its files are read; code_contests calls a split by another name."""
+    asked = []
+
+    def read_hub(name, hub, parts):
+        asked.append((hub.repository, hub.configs, parts, hub.files, hub.revision))
+        raise DataError("stop")
+
+    monkeypatch.delenv("MARFT_DATA", raising=False)
+    monkeypatch.setattr(datasets, "read_hub", read_hub)
+    for name, more in (
+        ("apps", {}),
+        ("code_contests", {"split": "validation", "revision": "abc"}),
+        ("deepcoder", {"part": "taco"}),
+    ):
+        with pytest.raises(DataError, match="stop"):
+            datasets.load(name, **more)
+    apps, contests, deepcoder = asked
+    assert apps == ("codeparrot/apps", ("default",), ("test",), "{part}.jsonl", datasets.SPECS["apps"].hub.revision)
+    assert contests[2:] == (("valid",), "", "abc")
+    assert deepcoder[1] == ("taco",) and deepcoder[4] == datasets.SPECS["deepcoder"].hub.revision
+
+
 REAL = pytest.mark.skipif(not (DATA / "mbpp").is_dir(), reason="no MARFT_DATA and no ../shared/data here")
 SIZES = [("humaneval", "test", 164), ("humanevalplus", "test", 164), ("mbpp", "prompt", 10), ("mbpp", "test", 500),
          ("mbpp", "validation", 90), ("mbpp", "train", 374)]  # fmt: skip

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -12,7 +13,8 @@ import pytest
 
 from marft_envs import datasets
 from marft_envs.datasets import DataError, duplicates, load
-from marft_envs.datasets.specs import SPECS
+from marft_envs.datasets.hub import read_hub
+from marft_envs.datasets.specs import SPECS, HubSource
 from marft_envs.verdict import Outcome
 
 ROWS = [{"question": f"What is {i} + 1? ", "answer": f"{i} + 1 = {i + 1}\n#### {i + 1:,}"} for i in range(997, 1003)]
@@ -173,7 +175,7 @@ def test_corrupt_files_are_named(tmp_path):
 
 def test_no_usable_row(tmp_path):
     path = write(tmp_path / "a.jsonl", [{"question": "q", "answer": "five"}])
-    assert "no usable row among 1: {'no #### in the answer': 1}" in message(DataError, path=path)
+    assert "no usable row among 1: 1 no #### in the answer" in message(DataError, path=path)
 
 
 HUB_ONLY = {  # name: rows in the published columns, golds, unusable rows
@@ -313,7 +315,8 @@ def fake_hub(monkeypatch, *, answers, cached=True):
     library = types.SimpleNamespace(config=types.SimpleNamespace(HF_HUB_OFFLINE=False))
     hub = types.SimpleNamespace(constants=types.SimpleNamespace(HF_HUB_OFFLINE=False))
 
-    def load_dataset(repository, config, *, split, revision):
+    def load_dataset(repository, config=None, *, split, revision=None, data_files=None):
+        config = data_files or config
         calls.append((repository, config, split, revision, library.config.HF_HUB_OFFLINE, hub.constants.HF_HUB_OFFLINE))
         if not cached and not answers:
             raise ConnectionError("Couldn't reach it")
@@ -337,6 +340,43 @@ def test_the_hub_is_read_at_the_pinned_revision(monkeypatch):
     task = load("gsm8k", split="train")
     assert calls == [("openai/gsm8k", "main", "train", SPECS["gsm8k"].hub.revision, False, False)]
     assert task.origin == "openai/gsm8k (c0ffee)"
+
+
+def test_another_revision_is_a_setting(monkeypatch):
+    calls, _, _ = fake_hub(monkeypatch, answers=True)
+    assert load("gsm8k", revision="abc").origin == "openai/gsm8k (c0ffee)"
+    assert calls[0][3] == "abc"
+    for revision, name, words in (("abc", "custom", "custom is not read from the hub"), ("", "gsm8k", "revision=''")):
+        with pytest.raises(ValueError, match=words):
+            load(name, revision=revision)
+
+
+def test_files_of_a_repository_are_read_at_the_revision(monkeypatch):
+    calls, _, _ = fake_hub(monkeypatch, answers=True)
+    rows, commit = read_hub("mine", HubSource("a/b", revision="c", files="{part}.jsonl"), ("test",))
+    assert calls[0][:3] == ("json", "hf://datasets/a/b@c/test.jsonl", "train")
+    assert (rows, commit) == (ROWS, "c0ffee")
+
+
+def test_every_data_set_of_the_hub_is_pinned():
+    """The commits are those that public evaluation suites name; of cmath none is known to us."""
+    from marft_envs.coding.datasets import SPECS as PROGRAMS
+
+    hubs = {name: spec.hub for name, spec in {**SPECS, **PROGRAMS}.items() if spec.hub}
+    assert len(hubs) == 19
+    assert {name for name, hub in hubs.items() if hub.revision is None} == {"cmath"}
+    assert all(re.fullmatch("[0-9a-f]{40}", hub.revision) for hub in hubs.values() if hub.revision)
+
+
+def test_what_is_left_out_is_told_in_words(tmp_path, caplog):
+    rows = [
+        {"question": "What?", "answer": "#### 3"},
+        {"question": "Q", "answer": "none"},
+        *[{"question": "Q", "answer": "#### "}] * 2,
+    ]
+    (tmp_path / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    load("gsm8k", path=tmp_path)
+    assert caplog.messages == ["gsm8k test: 3 of 4 rows left out: 3 no #### in the answer"]
 
 
 def test_the_cache_is_read_offline_when_the_hub_is_out_of_reach(monkeypatch):
