@@ -27,8 +27,8 @@ import numpy as np
 from marft_envs.episode import Counts, Episode, Policies, Policy, Reply, Request, Step
 from marft_envs.flex_mg import FlexMG
 from marft_envs.grading import ExecutorSource, Grader
-from marft_envs.indexing import UNLIMITED
-from marft_envs.lockstep import Budget, Game, Start, at_least_one, wave
+from marft_envs.indexing import UNLIMITED, whole_number
+from marft_envs.lockstep import Budget, Game, Start, wave
 from marft_envs.task import Task
 from marft_envs.team import Team
 
@@ -46,7 +46,11 @@ class BatchRunner:
     """
 
     def __init__(self, env: Any, size: int, *, executor: ExecutorSource = None) -> None:
-        self.envs: list[FlexMG] = [env.unwrapped.sibling(defer_grading=True) for _ in range(at_least_one("size", size))]
+        game = getattr(env, "unwrapped", None)
+        if not isinstance(game, FlexMG):
+            raise TypeError(f"env={env!r:.80}: expected an environment, as from marft_envs.make")
+        size = whole_number("size", size, 1)
+        self.envs: list[FlexMG] = [game.sibling(defer_grading=True) for _ in range(size)]
         self.counts = Counts()
         self.finished: list[Episode] = []
         self._grader = Grader(executor)
@@ -123,10 +127,11 @@ class BatchRunner:
         With an executor a verdict is waited for when the *next* episode in the same place ends, so what is handed out
         between two calls of the policy does not depend on how long grading takes.
         """
-        ask, budget = self._policy(policy), Budget(turns)
-        starts = self._endless(indices, 1 if groups is None else at_least_one("groups", groups), seed)
+        ask, budget, seed = self._policy(policy), Budget(turns), whole_number("seed", seed, 0)
+        times = 1 if groups is None else whole_number("groups", groups, 1)
+        starts = self._endless(None if indices is None else _several("indices", indices), times, seed)
         if episodes is not None:
-            starts = islice(starts, at_least_one("episodes", episodes))
+            starts = islice(starts, whole_number("episodes", episodes, 1))
         return self._stream(ask, budget, starts)
 
     def _stream(self, ask: Callable[[str], Policy], budget: Budget, starts: Iterator[Start]) -> Iterator[Episode]:
@@ -174,14 +179,14 @@ class BatchRunner:
         """The episodes of ``play``, checked against the size."""
         problems: list[int | None] = [None] * len(self.envs)
         if indices is not None:
-            times = 1 if groups is None else at_least_one("groups", groups)
-            problems = [index for index in indices for _ in range(times)]
+            times = 1 if groups is None else whole_number("groups", groups, 1)
+            problems = [index for index in _several("indices", indices) for _ in range(times)]
             if len(problems) > len(self.envs):
                 grouped = "" if groups is None else f" in groups of {groups}"
                 raise ValueError(f"indices has {len(indices)} entries{grouped}: expected at most size={len(self.envs)}")
         elif groups is not None:
             raise ValueError(f"groups={groups!r} without indices: expected the problems to repeat")
-        if seeds is not None and len(seeds) != len(problems):
+        if seeds is not None and len(_several("seeds", seeds)) != len(problems):
             raise ValueError(f"seeds has {len(seeds)} entries: expected {len(problems)}, one for each episode")
         starts = []
         number_of: dict[Hashable, int] = {}
@@ -189,7 +194,8 @@ class BatchRunner:
         for i, index in enumerate(problems):
             group = number_of.setdefault(_group_key(i, index, groups), len(number_of))
             members[group] = members.get(group, -1) + 1
-            starts.append(Start(i, index, None if seeds is None else int(seeds[i]), group, members[group]))
+            seed = None if seeds is None else whole_number("seeds", seeds[i], 0)
+            starts.append(Start(i, index, seed, group, members[group]))
         return starts
 
     def _endless(self, indices: Iterable[int] | None, groups: int, seed: int) -> Iterator[Start]:
@@ -246,6 +252,13 @@ def _group_key(place: int, index: int | None, groups: int | None) -> Hashable:
     if groups is not None:
         return "block", place // groups
     return ("drawn", place) if index is None else ("problem", index)
+
+
+def _several(name: str, values: Any) -> Any:
+    """``values``, or TypeError naming the argument."""
+    if not isinstance(values, Iterable) or isinstance(values, (str, Mapping)):
+        raise TypeError(f"{name}={values!r:.80}: got {type(values).__name__}, expected several, as in range(8)")
+    return values
 
 
 __all__ = ["BatchRunner", "Counts", "Episode", "Policies", "Policy", "Reply", "Request", "Step"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from marft_envs.flex_mg import FlexMG
 from marft_envs.suggest import did_you_mean, expected
@@ -58,6 +58,19 @@ class Subject:
             raise ValueError(expected("dataset", dataset, self.datasets, ", or a marft_envs.Task"))
         what = f"dataset={getattr(dataset, 'name', dataset)!r}"
         return make_game(self.name, maker, choose_team(team, self.teams), arguments, what=what, **in_place)
+
+
+MakerT = TypeVar("MakerT", bound=Callable[..., Any])
+
+
+def documented(function: MakerT) -> MakerT:
+    """Write the arguments of the team and the game into the signature, for help() and for editors; what stays under
+    ``**arguments`` goes to the data set."""
+    first, *_, rest = inspect.signature(function).parameters.values()
+    team = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in ("dependency", "stop")]
+    duo = inspect.Parameter("team", inspect.Parameter.KEYWORD_ONLY, default="duo")
+    function.__signature__ = inspect.Signature([first, duo, *team, *GAME.values(), rest])  # type: ignore[attr-defined]
+    return function
 
 
 def make_game(

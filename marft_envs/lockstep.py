@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from marft_envs.episode import Counts, Episode, Policy, Reply, Request, Step
 from marft_envs.flex_mg import FlexMG
 from marft_envs.grading import Grader, Pending
+from marft_envs.indexing import whole_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class Budget:
     """How many turns may still be played. turns None: as many as it takes."""
 
     def __init__(self, turns: int | None) -> None:
-        self.turns = self.left = turns if turns is None else at_least_one("turns", turns)
+        self.turns = self.left = turns if turns is None else whole_number("turns", turns, 1)
 
     @property
     def spent(self) -> bool:
@@ -139,10 +140,3 @@ def wave(ask: Callable[[str], Policy], games: Sequence[Game], budget: Budget, co
         if budget.spent and not game.env.over:
             counts.unused += len(game.held)
             game.env.truncate(f"the budget of {budget.turns} turns is spent")
-
-
-def at_least_one(name: str, value: int) -> int:
-    """``value``, or ValueError naming the argument."""
-    if value < 1:
-        raise ValueError(f"{name}={value!r}: expected at least 1")
-    return value

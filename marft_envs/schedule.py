@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from marft_envs import diagram
-from marft_envs.dependency import PRESETS, Dependency, as_dependency
+from marft_envs.dependency import Dependency, as_dependency
 from marft_envs.task import PublicProblem
 from marft_envs.transcript import Turn
 
@@ -198,4 +198,4 @@ def as_schedule(spec: Any, agents: Sequence[str]) -> Schedule:
 
 def _is_whole_dependency(entry: Any) -> bool:
     whole = isinstance(entry, Dependency) or (isinstance(entry, np.ndarray) and entry.ndim == 2)
-    return whole or (isinstance(entry, str) and entry in PRESETS)
+    return whole or isinstance(entry, str)

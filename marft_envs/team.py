@@ -153,6 +153,8 @@ class Team:
         """
         yaml = _yaml()
         is_file = isinstance(source, Path) or source.endswith((".yaml", ".yml"))
+        if is_file and not Path(source).is_file():
+            raise FileNotFoundError(f"team file {str(source)!r}: not found, expected a YAML file")
         text = Path(source).read_text(encoding="utf-8") if is_file else str(source)
         try:
             table = yaml.safe_load(text)

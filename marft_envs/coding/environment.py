@@ -8,7 +8,7 @@ from typing import Any
 from marft_envs.coding import datasets
 from marft_envs.coding.generated import GENERATORS
 from marft_envs.coding.teams import TEAMS
-from marft_envs.environment import Subject
+from marft_envs.environment import Subject, documented
 from marft_envs.flex_mg import FlexMG
 from marft_envs.guard import Guard
 from marft_envs.task import Task
@@ -17,6 +17,7 @@ from marft_envs.team import Team
 CODING = Subject("code_v0", GENERATORS | {name: partial(datasets.load, name) for name in datasets.NAMES}, TEAMS)
 
 
+@documented
 def raw_env(
     dataset: str | Task = "list_programs",
     *,
@@ -29,6 +30,7 @@ def raw_env(
     return CODING.game(dataset, team, arguments, dependency=dependency, stop=stop)
 
 
+@documented
 def env(dataset: str | Task = "list_programs", **arguments: Any) -> Guard:
     """The game behind the guard that enforces the order of calls; arguments as ``raw_env``."""
     return Guard(raw_env(dataset, **arguments))

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from marft_envs import datasets
-from marft_envs.environment import Subject
+from marft_envs.environment import Subject, documented
 from marft_envs.flex_mg import FlexMG
 from marft_envs.guard import Guard
 from marft_envs.mathematics.curriculum import Curriculum
@@ -25,6 +25,7 @@ GENERATORS: dict[str, Callable[..., Task]] = {
 MATHEMATICS = Subject("math_v0", GENERATORS | {name: partial(datasets.load, name) for name in datasets.NAMES}, TEAMS)
 
 
+@documented
 def raw_env(
     dataset: str | Task = "word_problems",
     *,
@@ -39,6 +40,7 @@ def raw_env(
     return MATHEMATICS.game(dataset, team, arguments, dependency=dependency, stop=stop)
 
 
+@documented
 def env(dataset: str | Task = "word_problems", **arguments: Any) -> Guard:
     """The game behind the guard that enforces the order of calls; arguments as ``raw_env``."""
     return Guard(raw_env(dataset, **arguments))

@@ -214,6 +214,26 @@ def test_groups():
         runner.play(say_index, indices=[1, 2], groups=0)
 
 
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda r: BatchRunner("math_v0", 2), "env='math_v0': expected an environment"),
+        (lambda r: BatchRunner(r.envs[0], "2"), "size='2': got str, expected int"),
+        (lambda r: r.play(say_index, indices=5), r"indices=5: got int, expected several, as in range\(8\)"),
+        (lambda r: r.play(say_index, indices=[1], groups="2"), "groups='2': got str, expected int"),
+        (lambda r: r.play(say_index, seeds=7), "seeds=7: got int, expected several"),
+        (lambda r: r.play(say_index, seeds=["a", "b"]), "seeds='a': got str, expected int"),
+        (lambda r: r.play(say_index, turns="9"), "turns='9': got str, expected int"),
+        (lambda r: r.stream(say_index, indices="12"), "indices='12': got str, expected several"),
+        (lambda r: r.stream(say_index, episodes=2.0), r"episodes=2\.0: got float, expected int"),
+        (lambda r: r.stream(say_index, seed="one"), "seed='one': got str, expected int"),
+    ],
+)
+def test_arguments_of_another_type_are_named_at_the_call(call, message):
+    with pytest.raises(TypeError, match=message):
+        call(BatchRunner(FlexMG(Sum(), three("none")), 2))
+
+
 def test_seeds_decide_what_the_environment_draws():
     runner = BatchRunner(FlexMG(Sum(), three("none"), rounds=3, order="random"), 4)
 

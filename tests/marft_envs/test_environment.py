@@ -1,5 +1,7 @@
 """Arguments of env(): the game's, the team's and the task's, and what is said of any other."""
 
+import inspect
+
 import pytest
 
 import marft_envs
@@ -46,6 +48,13 @@ def test_a_team_by_a_file(tmp_path):
     assert marft_envs.math_v0.env(team=str(file)).possible_agents == ["writer_0", "editor_0"]
     with pytest.raises(ValueError, match=r"team='pair': expected one of solo, .*, a \.yaml file or a marft_envs\.Team"):
         marft_envs.math_v0.env(team="pair")
+
+
+def test_help_shows_the_arguments_of_team_and_game_too():
+    for module in (marft_envs.math_v0, marft_envs.code_v0):
+        for make in (module.env, module.raw_env):
+            names = list(inspect.signature(make).parameters)
+            assert names == ["dataset", "team", "dependency", "stop", *GAME, "arguments"]
 
 
 def test_literals_are_choices():

@@ -47,6 +47,7 @@ def test_case_is_no_hindrance_and_a_value_of_another_type_has_no_neighbour(value
         ({"order": "randon"}, "random"),
         ({"render_mode": "ANSI"}, "ansi"),
         ({"split": "tets"}, "test"),
+        ({"dependency": ["chain", "fulll"], "rounds": 2}, "full"),
         ({"round": 2}, "rounds"),
     ],
 )

@@ -98,6 +98,11 @@ def test_fields_of_another_type_are_named(fields, message):
         Role(**fields)
 
 
+def test_a_team_file_that_is_not_there_is_named():
+    with pytest.raises(FileNotFoundError, match=r"team file 'nowhere\.yaml': not found"):
+        Team.from_yaml("nowhere.yaml")
+
+
 def test_what_no_file_can_hold_says_so():
     roles = {"a_0": Role(), "b_0": Role()}
     with pytest.raises(ValueError, match="D is decided by a function"):
