@@ -3,6 +3,7 @@
     python -m marft_envs list
     python -m marft_envs new-task coins --into my_tasks
     python -m marft_envs play math_v0 --index 3
+    python -m marft_envs play math_v0 --team trio --env-arg dataset=relay --env-arg rounds=2
     python -m marft_envs docs --check
 
 Exit code 2: a wrong name or option; 1: doc pages are out of date.
@@ -11,9 +12,11 @@ Exit code 2: a wrong name or option; 1: doc pages are out of date.
 from __future__ import annotations
 
 import argparse
+import ast
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from marft_envs import make, registry
 from marft_envs.pages import FOLDER, stale, summary, write
@@ -25,7 +28,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m marft_envs", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    commands = parser.add_subparsers(dest="command", required=True)
+    commands = parser.add_subparsers(dest="command")
     commands.add_parser("list", help="the environments, a line each")
     new = commands.add_parser("new-task", help="write the file of a task, and its test")
     new.add_argument("name", help="lower-case words joined by _, without a version")
@@ -33,17 +36,38 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     play = commands.add_parser("play", help="answer a problem yourself, for every agent of the team")
     play.add_argument("name", help="an environment, as in math_v0 or my_tasks:coins_v0")
     play.add_argument("--index", type=int, help="the problem (default: one at random)")
-    play.add_argument("--team", help="a ready-made team (default: the environment's own)")
+    play.add_argument("--team", help="a ready-made team, or a .yaml file (default: the environment's own)")
+    play.add_argument(
+        "--env-arg", action="append", default=[], metavar="NAME=VALUE", help="another argument of env(); repeatable"
+    )
     docs = commands.add_parser("docs", help="write the doc pages")
     docs.add_argument("names", nargs="*", help="environments (default: those that are built in)")
     docs.add_argument("--into", type=Path, default=FOLDER, help=f"the folder (default: {FOLDER})")
     docs.add_argument("--check", action="store_true", help="write nothing; say which pages are out of date")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if options.command is None:
+        parser.print_help()
+        parser.exit()
+    return options
 
 
-def play_by_hand(name: str, index: int | None, team: str | None) -> None:
+def given(assignments: Sequence[str]) -> dict[str, Any]:
+    """``["rounds=2", "dataset=relay"]`` as arguments: numbers, lists and the like as in Python, else texts."""
+    arguments = {}
+    for assignment in assignments:
+        name, equals, text = assignment.partition("=")
+        if not equals or not name.isidentifier():
+            raise ValueError(f"--env-arg {assignment!r}: expected NAME=VALUE, as in dataset=relay")
+        try:
+            arguments[name] = ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            arguments[name] = text
+    return arguments
+
+
+def play_by_hand(name: str, index: int | None, arguments: Mapping[str, Any]) -> None:
     """An episode on the terminal: the messages that an agent reads, then a line from the person for it."""
-    env = make(name, **({} if team is None else {"team": team}))
+    env = make(name, **arguments)
     env.reset(options={} if index is None else {"index": index})
     while not env.unwrapped.over:
         agent = env.agent_selection
@@ -78,10 +102,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         elif options.command == "new-task":
             print("\n".join(f"wrote {path}" for path in new_task(options.name, options.into)))
         elif options.command == "play":
-            play_by_hand(options.name, options.index, options.team)
+            team = {} if options.team is None else {"team": options.team}
+            play_by_hand(options.name, options.index, team | given(options.env_arg))
         else:
             return docs(options.names, options.into, options.check)
-    except (ValueError, IndexError, OSError, ImportError) as fault:
+    except (ValueError, TypeError, IndexError, OSError, ImportError) as fault:
         print(f"marft_envs: {fault}", file=sys.stderr)
         return 2
     except (EOFError, KeyboardInterrupt):

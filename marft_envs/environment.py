@@ -50,14 +50,17 @@ class Subject:
 
     def game(self, dataset: str | Task, team: str | Team, arguments: Mapping[str, Any], **in_place: Any) -> FlexMG:
         """The game; arguments: the game's and the data set's, mixed. in_place: ``dependency`` and ``stop``."""
-        if isinstance(dataset, Task):
-            maker: Callable[..., Task] = lambda: dataset  # noqa: E731
-        elif isinstance(dataset, str) and dataset in self.datasets:
-            maker = self.datasets[dataset]
-        else:
-            raise ValueError(expected("dataset", dataset, self.datasets, ", or a marft_envs.Task"))
+        maker = self._maker(dataset)
         what = f"dataset={getattr(dataset, 'name', dataset)!r}"
-        return make_game(self.name, maker, choose_team(team, self.teams), arguments, what=what, **in_place)
+        members = choose_team(team, self.teams)
+        return make_game(self.name, maker, members, arguments, what=what, others=("dataset", *TEAM), **in_place)
+
+    def _maker(self, dataset: str | Task) -> Callable[..., Task]:
+        if isinstance(dataset, Task):
+            return lambda: dataset
+        if not isinstance(dataset, str) or dataset not in self.datasets:
+            raise ValueError(expected("dataset", dataset, self.datasets, ", or a marft_envs.Task"))
+        return self.datasets[dataset]
 
 
 MakerT = TypeVar("MakerT", bound=Callable[..., Any])
@@ -82,12 +85,14 @@ def make_game(
     dependency: Any = None,
     stop: Any = None,
     what: str = "",
+    others: tuple[str, ...] = TEAM,
 ) -> FlexMG:
     """The game ``name``: ``team`` on the task that ``maker`` makes.
 
     maker: a Task class, or a function that returns a Task. arguments: the game's and the maker's, mixed. dependency,
-    stop: in place of the team's own. what: how errors call the task, by default ``name``. Raises ValueError for an
-    argument that neither takes, and for a value outside a ``Literal`` annotation.
+    stop: in place of the team's own. what: how errors call the task, by default ``name``; others: what env() takes
+    beside the arguments of task and game. Raises ValueError for an argument that neither takes, and for a value outside
+    a ``Literal`` annotation.
     """
     if dependency is not None:
         team = team.with_dependency(dependency)
@@ -96,7 +101,7 @@ def make_game(
     own = {key: value for key, value in arguments.items() if key not in GAME}
     game = {key: value for key, value in arguments.items() if key in GAME}
     parameters = task_parameters(maker)
-    _check_names(own, parameters, what or name)
+    _check_names(own, parameters, what or name, others)
     for key, allowed in choices_of(maker).items():
         if own.get(key, allowed[0]) not in allowed:
             raise ValueError(expected(key, own[key], allowed))
@@ -120,10 +125,12 @@ def choices_of(maker: Callable[..., Any]) -> dict[str, tuple[Any, ...]]:
     return {name: get_args(hint) for name, hint in hints.items() if get_origin(hint) is Literal}
 
 
-def _check_names(own: Mapping[str, Any], parameters: Mapping[str, inspect.Parameter], what: str) -> None:
+def _check_names(
+    own: Mapping[str, Any], parameters: Mapping[str, inspect.Parameter], what: str, others: tuple[str, ...]
+) -> None:
     unknown = sorted(set(own) - set(parameters))
     if unknown:
         raise ValueError(
             f"unknown arguments {unknown} for {what}: expected some of {list(parameters)}, "
-            f"or of the game's {[*TEAM, *GAME]}{did_you_mean(unknown[0], (*parameters, *TEAM, *GAME))}"
+            f"or of the game's {[*others, *GAME]}{did_you_mean(unknown[0], (*parameters, *others, *GAME))}"
         )

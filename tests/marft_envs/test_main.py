@@ -53,6 +53,9 @@ def test_a_new_task_is_linted(tmp_path):
         (["new-task", "coins", "--into", "full/coins_v0.py"], "it is a file, expected a folder"),
         (["play", "maths_v0"], f"environment 'maths_v0': expected one of {', '.join(BUILT_IN)}"),
         (["play", "math_v0", "--team", "pair"], "team='pair': expected one of solo"),
+        (["play", "math_v0", "--env-arg", "rounds"], "--env-arg 'rounds': expected NAME=VALUE"),
+        (["play", "math_v0", "--env-arg", "rounds=two"], "rounds='two': got str, expected int"),
+        (["play", "math_v0", "--env-arg", "datset=relay"], "(did you mean 'dataset'?)"),
         (["play", "math_v0", "--index", "-3"], "index=-3 of word_problems: expected 0 to"),
         (["docs", "maths_v0"], f"environment 'maths_v0': expected one of {', '.join(BUILT_IN)}"),
     ],
@@ -73,6 +76,19 @@ def test_play_by_hand(monkeypatch, capsys):
     told = capsys.readouterr().out
     assert "--- actor_0 reads" in told and "[user reasoner_0] thirteen and fourteen" in told
     assert "team score 1; the gold answer: 27" in told
+
+
+def test_play_takes_what_env_takes(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", io.StringIO("first\nsecond\n"))
+    assert main(["play", "math_v0", "--team", "solo", "--env-arg", "rounds=2", "--env-arg", "memory=own"]) == 0
+    assert "[assistant actor_0] first\n--- actor_0 says: " in capsys.readouterr().out
+
+
+def test_without_a_command_the_help_is_shown(capsys):
+    with pytest.raises(SystemExit) as end:
+        main([])
+    assert end.value.code == 0
+    assert "python -m marft_envs new-task coins --into my_tasks" in capsys.readouterr().out
 
 
 def test_play_stops_at_the_end_of_input(monkeypatch, capsys):
