@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ _TABLES = ("settings", "decoding", "lora")  # a task's are laid over the grid's
 _OF_A_RUN = ("model", "updates", "episodes", "evaluate_every", "evaluation_items", "training_rows", "cooperation",
              "transfer", "checkpoint_every")  # fmt: skip
 TASK_KEYS = ("environment", "arguments", "learning_rates", *_OF_A_RUN, *_TABLES)
+_ABSENT = object()
 _SAFE = re.compile(r"[A-Za-z0-9._]+")
 
 
@@ -194,19 +195,18 @@ def with_options(grid: Grid, options: Mapping[str, Any]) -> Grid:
     return replace(grid, **{"tasks": tasks, **given})
 
 
-def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """``tasks.relay.updates: 30 -> 3`` for every value that differs between two resolved configurations."""
-    before, after = dict(_leaves(old)), dict(_leaves(new))
-    return [
-        f"{key}: {before.get(key, 'absent')!r} -> {after.get(key, 'absent')!r}"
-        for key in dict.fromkeys((*before, *after))
-        if before.get(key) != after.get(key) or (key in before) != (key in after)
-    ]
+def differences(old: Mapping[str, Any], new: Mapping[str, Any], path: str = "") -> list[str]:
+    """``tasks.relay.updates: 30 -> 3`` for every value that differs between two resolved configurations; a whole table
+    that only one of them has is one entry."""
+    found = []
+    for key in dict.fromkeys((*old, *new)):
+        before, after = old.get(key, _ABSENT), new.get(key, _ABSENT)
+        if isinstance(before, Mapping) and isinstance(after, Mapping):
+            found += differences(before, after, f"{path}{key}.")
+        elif before != after:
+            found.append(f"{path}{key}: {_written(before)} -> {_written(after)}")
+    return found
 
 
-def _leaves(table: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in table.items():
-        if isinstance(value, Mapping) and value:
-            yield from _leaves(value, f"{path}{key}.")
-        else:
-            yield f"{path}{key}", value
+def _written(value: Any) -> str:
+    return "a table" if isinstance(value, Mapping) else "absent" if value is _ABSENT else repr(value)

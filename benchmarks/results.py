@@ -87,8 +87,11 @@ class Results:
         try:
             head: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
             different = differences(head["config"], json.loads(json.dumps(grid.resolved())))
-        except (ValueError, KeyError, TypeError) as fault:
-            raise GridError(f"{path}: cannot be read ({fault}); expected the head of a comparison") from fault
+            _ = head["sessions"]
+        except (ValueError, LookupError, TypeError) as fault:
+            raise GridError(
+                f"{path}: cannot be read ({fault!r}); expected this version's head of a comparison, or another --out"
+            ) from fault
         if different:
             raise GridError(
                 f"results folder {self.folder} holds another comparison; {'; '.join(different)}: "

@@ -16,6 +16,7 @@ Run = Mapping[int, Mapping[str, Any]]
 
 COUNTED = ("episodes", "prompt_tokens", "generated_tokens", "trained_tokens", "optimiser_steps", "not_graded")  # so far
 NOT_STABILITY = {"seed", "update", "wall_s", *COUNTED}
+SMALL_CEILING = 0.05  # below it nobody can explain anything
 TEAM = "team"  # figures of the whole row, not of one agent
 
 
@@ -69,7 +70,7 @@ def stability(runs: Sequence[Run]) -> dict[str, dict[str, dict[str, float]]]:
 
 def explained_variance(runs: Sequence[Run]) -> dict[str, dict[str, float | None]]:
     """Place in the round -> mean over the last quarter of updates of the critic's explained variance, its ceiling
-    (None where the rows hold no label) and the first as a share of the second."""
+    (None where the rows hold no label) and the first as a share of the second, where that is worth dividing by."""
     late = [run[update] for run in runs for update in sorted(run)[len(run) * 3 // 4 :]]
     explained, ceiling = (
         _by_place(late, "explained_variance_by_position"),
@@ -78,7 +79,11 @@ def explained_variance(runs: Sequence[Run]) -> dict[str, dict[str, float | None]
     found: dict[str, dict[str, float | None]] = {}
     for place, value in explained.items():
         top = ceiling.get(place)
-        found[place] = {"explained": value, "ceiling": top, "share": value / top if top and top > 0 else None}
+        found[place] = {
+            "explained": value,
+            "ceiling": top,
+            "share": value / top if top and top > SMALL_CEILING else None,
+        }
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -42,12 +43,8 @@ class Worker:
         self.connection, theirs = context.Pipe()
         self.run: RunConfig | None = None
         self.process = context.Process(target=_work, args=(theirs,), daemon=True)
-        # Ctrl-C reaches every process of a terminal; held back here, the child inherits that and the parent decides.
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
+        with _ctrl_c_held_back():
             self.process.start()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
 
     def give(self, run: RunConfig, folder: str) -> None:
@@ -78,6 +75,20 @@ class Worker:
         if self.process.is_alive():
             self.process.kill()
             self.process.join()
+
+
+@contextlib.contextmanager
+def _ctrl_c_held_back() -> Iterator[None]:
+    """It reaches every process of a terminal. A child that is started in here inherits that it waits, for good, and the
+    parent decides."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def execute(runs: Sequence[RunConfig], results: Results, workers: int) -> Iterator[Event]:

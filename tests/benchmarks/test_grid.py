@@ -82,8 +82,8 @@ def test_cells_are_told_apart_by_their_rate(tmp_path):
 
 
 def test_differences_name_what_is_new_changed_and_gone():
-    old, new = {"a": {"b": 1, "c": {"d": 2}}, "e": [1]}, {"a": {"b": 3, "f": 4}, "e": [1]}
-    assert differences(old, new) == ["a.b: 1 -> 3", "a.c.d: 2 -> 'absent'", "a.f: 'absent' -> 4"]
+    old, new = {"a": {"b": 1, "c": {"d": 2}}, "e": [1]}, {"a": {"b": 3, "f": None}, "e": [1]}
+    assert differences(old, new) == ["a.b: 1 -> 3", "a.c: a table -> absent", "a.f: absent -> None"]
 
 
 def test_a_resumed_folder_names_every_option_that_differs(tmp_path):
@@ -105,6 +105,9 @@ def test_a_folder_that_is_something_else_is_left_alone(tmp_path):
         Results(tmp_path / "mine").open(grid(), resume=True)
     (tmp_path / "mine" / "grid.json").write_text("{")
     with pytest.raises(GridError, match="cannot be read"):
+        Results(tmp_path / "mine").open(grid(), resume=True)
+    (tmp_path / "mine" / "grid.json").write_text('{"kind": "run", "config": {"arms": ["ippo"]}}')
+    with pytest.raises(GridError, match="cannot be read"):  # of a version without sessions
         Results(tmp_path / "mine").open(grid(), resume=True)
     (tmp_path / "file").write_text("")
     with pytest.raises(GridError, match=r"--out .*file: Not a directory; expected a folder to write to"):

@@ -81,6 +81,68 @@ def test_budget_seconds_and_stability():
     assert "Equal in all arms: episodes, prompt tokens, trained tokens; differ: generated tokens (by 1.0 %)." in text
 
 
+def test_explained_variance_stands_beside_its_ceiling():
+    rows = make_rows()
+    for row in rows:
+        if row["kind"] == "train":
+            early = row["update"] < 8
+            row["explained_variance_by_position"] = {"1": 0.0, "2": -1.0 if early else 0.3, "10": None}
+            row["explained_variance_ceiling"] = {"1": 0.001, "2": 0.6, "10": 0.9}
+    summary = report.summarise(rows)
+    found = summary["tasks"]["relay"]["explained_variance"]["marft"]
+    assert found["2"] == pytest.approx({"explained": 0.3, "ceiling": 0.6, "share": 0.5})
+    assert found["1"]["share"] is None and "10" not in found
+    text = report.render_text(summary)
+    assert "(% of its ceiling)" in text and "0.30 (50%)" in text
+
+
+def test_the_fall_when_messages_are_shuffled_is_told_before_and_after():
+    rows = make_rows()
+    for row in rows:
+        if row["kind"] == "eval" and row["mode"] == "sampled":
+            row["cooperation"] = {"reasoner_0": {"accuracy": 0.1, "drop": row["accuracy"] - 0.1, "unmoved": 0.0}}
+            row["messages"] = {"actor_0": {"replies": 10, "tokens": 25, "empty": 0.5, "repeated": 0.0, "distinct": 1.0}}
+    summary = report.summarise(rows)
+    found = summary["tasks"]["relay"]["cooperation"]["ippo"]["reasoner_0"]
+    assert found["before"]["mean"] == pytest.approx(0.2) and found["after"]["mean"] == pytest.approx(0.6)
+    assert summary["tasks"]["relay"]["messages"]["ippo"]["actor_0"]["tokens"] == 2.5
+    text = report.render_text(summary)
+    assert "when a speaker's messages are shuffled" in text and "+60.0 [+35.2, +84.8]" in text
+
+
+def test_sharpening_is_said_where_greedy_starts_above_the_end_of_sampling():
+    assert "(sharpening)" not in report.render_text(report.summarise(make_rows()))
+    solved = {(arm, s): (7, 7, 7) for arm in ("ippo", "marft") for s in range(2)}
+    text = report.render_text(report.summarise(make_rows(solved)))
+    assert "Greedy decoding starts at 80.0 %, no lower than sampling ends (ippo, marft)" in text
+
+
+def test_faults_and_missing_answers_are_rates():
+    rows = [row | ({"answers": 40} if row["kind"] == "eval" else {}) for row in make_rows()]
+    for row in rows:
+        if row["kind"] == "train":
+            row["not_graded"] = 6 * row["update"]
+    text = report.render_text(report.summarise(rows))
+    # 1 of 40 texts in each of 3 seeds; 2 of 12 items; 60 of 640 training episodes.
+    assert "2.5 (3)" in text and "16.7 (6)" in text and "9.4 (60)" in text
+
+
+def test_other_code_in_a_later_session_is_noted():
+    rows = make_rows()
+    rows[0]["sessions"].append(rows[0]["sessions"][0] | {"sources": "4567"})
+    assert "gone on with under other sources" in report.render_text(report.summarise(rows))
+
+
+def test_a_grader_that_gives_something_for_nothing_is_not_passed_over():
+    rows = make_rows()
+    rows.insert(1, {"kind": "cell", "task": "relay", "model": {"name": "tiny", "revision": "v1", "sha256": "f" * 64}})
+    data = {"train": {"sha256": "a"}, "test": {"sha256": "b"}, "negative_control": 0.0}
+    rows[0]["data"] = {"relay": data}
+    assert "answers nothing scores 0.0 %" in report.render_text(report.summarise(rows)).replace("\n    ", " ")
+    data["negative_control"] = 0.25
+    assert "EXPECTED 0: do not believe this grader" in report.render_text(report.summarise(rows)).replace("\n    ", " ")
+
+
 def test_counts_that_are_not_totals_are_reported():
     rows = [row | {"generated_tokens": 300 - row["update"]} if row["kind"] == "train" else row for row in make_rows()]
     text = report.render_text(report.summarise(rows))
