@@ -12,7 +12,7 @@ from marft_envs.mathematics.units import read_unit
 _SIGNS = {r"\$": "dollar", "€": "euro", "₹": "rupee"}
 _CURRENCY = re.compile(r"\\\$|[€₹]|\b(?:dollar|cent|euro|rupee)s?\b|\b(?:USD|EUR)\b", re.IGNORECASE)
 _AMOUNT = r"(-?[\d.,{}!\\ ]*\d)"
-_MONEY = re.compile(rf"\s*(-?)\s*(\\\$|[€₹])\s*{_AMOUNT}\s*|\s*{_AMOUNT}\s*([€₹])\s*")
+_MONEY = re.compile(rf"(-?)\s*+(\\\$|[€₹])\s*+{_AMOUNT}|{_AMOUNT}\s*+([€₹])")
 
 
 def with_currencies(answer: str, gold: str) -> tuple[str, str]:
@@ -26,7 +26,7 @@ def with_currencies(answer: str, gold: str) -> tuple[str, str]:
 
 
 def _in_words(text: str) -> str:
-    match = _MONEY.fullmatch(text)
+    match = _MONEY.fullmatch(text.strip())
     return f"{match[1] or ''}{match[3] or match[4]} {_SIGNS[match[2] or match[5]]}" if match else text
 
 

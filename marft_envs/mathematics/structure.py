@@ -30,7 +30,7 @@ _MATRIX = re.compile(
     re.DOTALL,
 )
 _TIMES = re.compile(r"(?:\\cdot|\\times|\*|·|×)\s*$")
-_ISO = re.compile(r"([\[\]])\s?([^\[\]()]*[^\[\]()\s,;][^\[\]()]*[,;][^\[\]()]*[^\[\]()\s,;])\s?([\[\]])")
+_BRACKETED = re.compile(r"([\[\]])([^\[\]()]*)([\[\]])")
 _ROW = re.compile(r"\\cr(?![A-Za-z])")
 _THOUSANDS = re.compile(r"(?<![\d,])(\d{1,3}),(?=\d{3}(?!\d))")
 _SIGNS = {
@@ -130,7 +130,15 @@ def _iso_brackets(text: str) -> str:
     """]2, 4[ as (2, 4)."""
     if not (text.startswith("]") or text.endswith("[")):
         return text
-    return _ISO.sub(lambda m: f"{'(['[m[1] == '[']}{m[2]}{')]'[m[3] == ']']}", text)
+    return _BRACKETED.sub(_round_where_reversed, text)
+
+
+def _round_where_reversed(match: re.Match[str]) -> str:
+    opening, inside, closing = match.groups()
+    ends = [end.strip() for end in re.split("[,;]", inside)]
+    if len(ends) != 2 or not all(ends):
+        return match.group()
+    return f"{'[' if opening == '[' else '('}{inside}{']' if closing == ']' else ')'}"
 
 
 def _matrix(body: str, text: str, factor: str) -> Shape:

@@ -275,6 +275,32 @@ def test_equality_is_quick(piece, around):
     assert time.process_time() - started < 0.5
 
 
+HOSTILE = [
+    "]" + "a," * 1_900,
+    "]" + " " * 3_000 + "," * 900,
+    "a" * 3_900 + "[",
+    " " * 15_000 + "x€",
+    "€" + "1 " * 7_000 + "x",
+    "-" + " " * 15_000 + r"\$",
+    "0." + "12" * 7_000 + r"\ldots",
+    "0." + ".1" * 7_000 + "...",
+    "0." + r"\dot{1}" * 2_000,
+    "0.(" + "1" * 9_000,
+    "1" + "米" * 9_000,
+    "平方" * 5_000,
+    r"\cdot " * 3_000 + r"\begin{pmatrix}1\\2\end{pmatrix}",
+    r"\begin{pmatrix}" * 900,
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: ascii(text[:12]))
+@pytest.mark.parametrize("gold", [r"\$5", "(2,4)", "15厘米", r"\begin{pmatrix}1\\2\end{pmatrix}"])
+def test_readers_are_quick_on_whatever_they_read(text, gold):
+    started = time.process_time()
+    equal(text, gold)
+    assert time.process_time() - started < 0.5
+
+
 def test_largest_numbers_are_quick():
     nines = "9" * (MAX_DIGITS - 1)
     started = time.process_time()
