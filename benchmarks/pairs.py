@@ -78,13 +78,15 @@ def _item_differences(task: str, mode: str, one: Row, two: Row) -> np.ndarray:
 def equal_tokens(mode: str, done: Mapping[str, list[Cell]], pairs: Sequence[tuple[str, str]]) -> Summary | None:
     """Every arm where it had generated as many tokens in training as the most frugal run in all of its training.
 
-    Accuracy between two evaluations is interpolated in tokens. None where the rows hold no tokens or one arm learns.
+    Accuracy between two evaluations is interpolated in tokens. spread: by how much the runs differ, as a share. None
+    where the rows hold no tokens or one arm learns.
     """
     learning = {arm: group for arm, group in done.items() if all(cell.trains for cell in group)}
     spent = {id(cell): _tokens(cell) for group in learning.values() for cell in group}
     if len(learning) < 2 or any(tokens is None for tokens in spent.values()):
         return None
-    budget = min(max(tokens.values()) for tokens in spent.values() if tokens)
+    used = [max(tokens.values()) for tokens in spent.values() if tokens]
+    budget = min(used)
     level = {cell: _at(cell, mode, spent[id(cell)] or {}, budget) for group in learning.values() for cell in group}
     found = []
     for first, second in pairs:
@@ -94,7 +96,7 @@ def equal_tokens(mode: str, done: Mapping[str, list[Cell]], pairs: Sequence[tupl
             word = intervals.verdict(interval, first, second)
             found.append({"first": first, "second": second, **interval_figures(interval), "verdict": word})
     arms = {arm: mean_interval([level[cell] for cell in group]) for arm, group in learning.items()}
-    return {"tokens": budget, "arms": arms, "pairs": found}
+    return {"tokens": budget, "spread": (max(used) - budget) / max(1.0, max(used)), "arms": arms, "pairs": found}
 
 
 def _tokens(cell: Cell) -> dict[int, float] | None:

@@ -9,6 +9,7 @@ from benchmarks.layout import NOTHING, bracket, p_value, percent, points, rate, 
 from benchmarks.pairs import Summary
 
 SIGNIFICANT = 0.05
+SAME_TOKENS = 0.01
 METHODS = {
     "t over seeds": "t over seeds (below 10)",
     "hierarchical bootstrap": "hierarchical bootstrap, seeds then items (from 10 on)",
@@ -26,8 +27,8 @@ def _pairs(figures: Summary) -> str:
     if not pairs:
         return ""
     several = any(pair["holm_tasks"] > 1 for _, pair in pairs)
-    headings = ["mode", "pair", "diff.", "95 % interval", "MDE", "seeds", "p", *(["p (Holm)"] if several else [])]
-    headings += ["verdict", "P(better)", "items +/-/all"]
+    headings = ["mode", "pair", "diff.", "95 % interval", "verdict", "MDE", "seeds", "p"]
+    headings += [*(["p (Holm)"] if several else []), "P(better)", "items +/-/all"]
     rows = [_pair_row(mode, pair, several) for mode, pair in pairs]
     lines = ["Paired difference of final accuracy in points, first arm minus second, on the same seeds and items"]
     lines += [table(headings, rows, keys=2), *_pair_words(pairs)]
@@ -38,12 +39,13 @@ def _pair_row(mode: str, pair: Summary, several: bool) -> list[str]:
     name = f"{pair['first']} - {pair['second']}"
     spread = pair.get("minimum_detectable")
     interval = bracket(pair.get("low"), pair.get("high"), points)
-    row = [mode, name, points(pair.get("mean")), interval, percent(spread or None), str(len(pair["seeds"]))]
+    row = [mode, name, points(pair.get("mean")), interval, _verdict(pair)]
+    row += [percent(spread or None), str(len(pair["seeds"]))]
     row += [p_value(pair.get("p"))] + ([p_value(pair["p_holm"])] if several else [])
     if "items" not in pair:
-        return [*row, _verdict(pair), NOTHING, NOTHING]
+        return [*row, NOTHING, NOTHING]
     counts = f"{pair['first_better']}/{pair['second_better']}/{pair['items']}"
-    return [*row, _verdict(pair), f"{pair['probability_of_improvement']:.2f}", counts]
+    return [*row, f"{pair['probability_of_improvement']:.2f}", counts]
 
 
 def _verdict(pair: Summary) -> str:
@@ -96,13 +98,13 @@ def _trials(figures: Summary) -> str:
     modes = list(trials[0]["after"])
     rows = [
         [trial["arm"], rate(trial["rate"]), f"{len(trial['seeds'])}/{trial['started']}", percent(trial["reward"]),
-         "*" if trial["chosen"] else "",
-         *(with_interval(after) if (after := trial["after"][mode]) else NOTHING for mode in modes),
-         f"{trial['collapsed']}/{len(trial['seeds'])}"] for trial in trials
+         "*" if trial["chosen"] else "", f"{trial['collapsed']}/{len(trial['seeds'])}",
+         *(with_interval(after) if (after := trial["after"][mode]) else NOTHING for mode in modes)] for trial in trials
     ]  # fmt: skip
-    headings = ["arm", "learning rate", "seeds", "training reward", "chosen", *(f"{mode} after" for mode in modes)]
-    title = "All trials, accuracy in %. Chosen by the mean training reward (%) of the last quarter of updates"
-    return f"{title}\n{table([*headings, 'collapsed'], rows, keys=2)}"
+    headings = ["arm", "rate", "seeds", "reward", "chosen", "collapsed", *(f"{mode} after" for mode in modes)]
+    title = "All trials of the learning rate, accuracy in %. The choice is by the reward, the mean training reward (%)"
+    title += "\nof the last quarter of updates"
+    return f"{title}\n{table(headings, rows, keys=2)}"
 
 
 def _same_rate(figures: Summary) -> str:
@@ -112,30 +114,32 @@ def _same_rate(figures: Summary) -> str:
         return ""
     rows = [
         [pair["mode"], rate(pair["rate"]), f"{pair['first']} - {pair['second']}", points(pair.get("mean")),
-         bracket(pair.get("low"), pair.get("high"), points), percent(pair.get("minimum_detectable") or None),
-         str(len(pair["seeds"])), p_value(pair.get("p")), p_value(pair["p_holm"]), _verdict(pair)] for pair in pairs
+         bracket(pair.get("low"), pair.get("high"), points), _verdict(pair),
+         percent(pair.get("minimum_detectable") or None), str(len(pair["seeds"])), p_value(pair.get("p")),
+         p_value(pair["p_holm"])] for pair in pairs
     ]  # fmt: skip
-    headings = ["mode", "rate", "pair", "diff.", "95 % interval", "MDE", "seeds", "p", "p (Holm)", "verdict"]
+    headings = ["mode", "rate", "pair", "diff.", "95 % interval", "verdict", "MDE", "seeds", "p", "p (Holm)"]
     lines = ["The same at equal learning rates, steps of the ladder (Holm over tasks and rates)"]
     return "\n".join([*lines, table(headings, rows, keys=3), *_star((pair for pair in pairs), "tasks and rates")])
 
 
 def _equal_tokens(figures: Summary) -> str:
     """The differences where every arm had generated as many tokens as the most frugal run in all."""
-    rows, budgets = [], []
-    for mode, block in figures["modes"].items():
-        found = block["equal_tokens"]
-        if found is None:
-            continue
-        budgets.append(found["tokens"])
+    known = {mode: block["equal_tokens"] for mode, block in figures["modes"].items() if block["equal_tokens"]}
+    if not known:
+        return ""
+    budget, spread = next((found["tokens"], found["spread"]) for found in known.values())
+    if spread < SAME_TOKENS:
+        told = f"At equal tokens: as above; the runs' generated tokens lie within {percent(spread)} % of each other."
+        return "\n".join(wrapped(told, ""))
+    rows = []
+    for mode, found in known.items():
         for pair in found["pairs"]:
             levels = (percent(found["arms"][pair[name]]["mean"]) for name in ("first", "second"))
             interval = bracket(pair["low"], pair["high"], points)
             name = f"{pair['first']} - {pair['second']}"
             rows.append([mode, name, *levels, points(pair["mean"]), interval, pair["verdict"]])
-    if not rows:
-        return ""
-    title = f"The same at equal tokens: accuracy in % after {max(budgets):,.0f} generated tokens of training"
+    title = f"The same at equal tokens: accuracy in % after {budget:,.0f} generated tokens of training"
     headings = ["mode", "pair", "first", "second", "diff.", "95 % interval", "verdict"]
     return f"{title}\n{table(headings, rows, keys=2)}"
 

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -110,11 +111,20 @@ def test_the_fall_when_messages_are_shuffled_is_told_before_and_after():
     assert "when a speaker's messages are shuffled" in text and "+60.0 [+35.2, +84.8]" in text
 
 
-def test_sharpening_is_said_where_greedy_starts_above_the_end_of_sampling():
-    assert "(sharpening)" not in report.render_text(report.summarise(make_rows()))
-    solved = {(arm, s): (7, 7, 7) for arm in ("ippo", "marft") for s in range(2)}
-    text = report.render_text(report.summarise(make_rows(solved)))
-    assert "Greedy decoding starts at 80.0 %, no lower than sampling ends (ippo, marft)" in text
+def test_sharpening_is_said_where_greedy_starts_above_the_end_of_sampling_and_does_not_rise():
+    def rows(greedy):
+        """Sampling goes from 3 to 7 of 10 items, greedy decoding as given."""
+        made = make_rows({(arm, s): (3, 5, 7) for arm in ("ippo", "marft") for s in range(2)}, modes=("sampled",))
+        for (arm, seed), (update, solved) in product(
+            product(("ippo", "marft"), (0, 1)), zip((0, 5, 10), greedy, strict=True)
+        ):
+            made.append(eval_row(arm, seed, update, solved, mode="greedy"))
+        return report.render_text(report.summarise(made))
+
+    assert "Greedy decoding starts at 80.0 %, above the end of sampling, and does not rise (ippo, marft)" in rows(
+        (8, 8, 8)
+    )
+    assert "sharpening" not in rows((8, 9, 10)) and "sharpening" not in rows((6, 6, 6))
 
 
 def test_faults_and_missing_answers_are_rates():

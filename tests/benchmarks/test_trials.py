@@ -27,6 +27,10 @@ def sweep_rows(sweep=SWEEP, updates=10):
     return rows
 
 
+def equal_rows():
+    return [row | ({"generated_tokens": 100 * row["update"]} if row["kind"] == "train" else {}) for row in sweep_rows()]
+
+
 def test_each_arm_stands_at_the_rate_of_its_best_training_reward():
     summary = report.summarise(sweep_rows())
     assert summary["tasks"]["relay"]["rates"]["chosen"] == {"ippo": 3e-4, "marft": 1e-3}
@@ -110,6 +114,8 @@ def test_equal_tokens_are_read_off_the_curve_of_the_one_that_spends_more():
     assert found["tokens"] == 1000
     assert found["arms"]["marft"]["mean"] == pytest.approx(0.5) and found["arms"]["ippo"]["mean"] == pytest.approx(0.75)
     assert found["pairs"][0]["mean"] == pytest.approx(-0.25)
+    assert "accuracy in % after 1,000 generated tokens" in report.render_text(report.summarise(rows))
+    assert "At equal tokens: as above" in report.render_text(report.summarise(equal_rows()))
 
 
 def test_the_rates_are_drawn(tmp_path):
