@@ -9,6 +9,7 @@ import numpy as np
 
 from benchmarks.cells import Cell
 from benchmarks.pairs import Summary, mean_interval
+from benchmarks.stability import FEW_AGENTS
 
 _MODE = "sampled"  # the one in which messages are shuffled
 
@@ -28,12 +29,14 @@ def cooperation(group: Sequence[Cell]) -> dict[str, Summary]:
 
 
 def messages(group: Sequence[Cell]) -> dict[str, dict[str, float]]:
-    """Agent -> of its replies in the last sampled evaluation: tokens each, and the shares that are empty, repeated and
-    distinct; mean over runs."""
+    """Agent (a large team: all together) -> of its replies in the last sampled evaluation: tokens each, and the shares
+    that are empty, repeated and distinct; mean over runs."""
     told: dict[str, list[Mapping[str, Any]]] = {}
     for cell in group:
         for agent, figures in _end(cell, True).get("messages", {}).items():
             told.setdefault(agent, []).append(figures)
+    if len(told) > FEW_AGENTS:
+        told = {f"all {len(told)}": [figures for each in told.values() for figures in each]}
     return {
         agent: {
             "tokens": float(np.mean([f["tokens"] / f["replies"] for f in figures])),

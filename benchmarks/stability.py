@@ -16,6 +16,7 @@ Run = Mapping[int, Mapping[str, Any]]
 
 COUNTED = ("episodes", "prompt_tokens", "generated_tokens", "trained_tokens", "optimiser_steps", "not_graded")  # so far
 NOT_STABILITY = {"seed", "update", "wall_s", *COUNTED}
+FEW_AGENTS = 4  # more than that share a row of the report
 SMALL_CEILING = 0.05  # below it nobody can explain anything
 TEAM = "team"  # figures of the whole row, not of one agent
 
@@ -94,6 +95,21 @@ def _by_place(rows: Sequence[Mapping[str, Any]], key: str) -> dict[str, float]:
             if _number(value):
                 values.setdefault(place, []).append(value)
     return {place: float(np.mean(values[place])) for place in sorted(values, key=lambda place: (len(place), place))}
+
+
+def over_agents(found: Mapping[str, Mapping[str, Mapping[str, float]]]) -> dict[str, dict[str, float]]:
+    """The same figures of ``stability`` for several agents together: mean of the means, extremes of the extremes."""
+    together: dict[str, dict[str, float]] = {}
+    agents = [metrics for name, metrics in found.items() if name != TEAM]
+    for metric in dict.fromkeys(metric for metrics in agents for metric in metrics):
+        there = [metrics[metric] for metrics in agents if metric in metrics]
+        late = [figures["late"] for figures in there if _number(figures["late"])]
+        together[metric] = {
+            "late": float(np.mean(late)) if late else math.nan,
+            "min": min(figures["min"] for figures in there),
+            "max": max(figures["max"] for figures in there),
+        }
+    return together
 
 
 def _figures(row: Mapping[str, Any]) -> Iterator[tuple[str, str, float]]:

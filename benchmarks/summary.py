@@ -18,7 +18,7 @@ from benchmarks.cells import Cell, cells_of, item_means, pair_order
 from benchmarks.cooperation import cooperation, messages
 from benchmarks.pairs import Summary, correct, equal_tokens, interval_figures, mean_interval, pair_figures
 from benchmarks.read_rows import MODES, Row
-from benchmarks.stability import budget, explained_variance, seconds_per_update, stability
+from benchmarks.stability import budget, explained_variance, over_agents, seconds_per_update, stability
 from benchmarks.trials import best_rates, same_rate, trial_figures, trials_of
 
 COLLAPSE_FALL = 0.20  # a run that ends this far below its own running best is called collapsed
@@ -103,7 +103,8 @@ def _task(task: str, cells: list[Cell], config: Mapping[str, Any]) -> Summary:
         "budget": {arm: budget([c.trains for c in group]) for arm, group in of_arm.items()},
         "seconds": {arm: seconds_per_update([c.trains for c in group]) for arm, group in of_arm.items()},
         "explained_variance": {arm: explained_variance([c.trains for c in group]) for arm, group in of_arm.items()},
-        "stability": {arm: stability([c.trains for c in group]) for arm, group in of_arm.items()},
+        "stability": (steady := {arm: stability([c.trains for c in group]) for arm, group in of_arm.items()}),
+        "stability_over_agents": {arm: over_agents(f) for arm, f in steady.items()},
     }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from benchmarks.layout import NOTHING, percent, short, table, wrapped
 from benchmarks.pairs import Summary
-from benchmarks.stability import TEAM
+from benchmarks.stability import FEW_AGENTS, TEAM
 
 # Shown in this order where the rows hold them: metric -> heading, and which extreme is the worrying one.
 STABILITY = {
@@ -86,15 +86,23 @@ def _share(part: float | None, whole: float) -> str:
 
 
 def _stability(figures: Summary) -> str:
-    """Per agent, then for the whole team: mean of late updates, in brackets the worrying extreme."""
-    found = [(arm, name, metrics) for arm, block in figures["stability"].items() for name, metrics in block.items()]
-    agents = _stability_table([row for row in found if row[1] != TEAM])
-    team = _stability_table([row for row in found if row[1] == TEAM])
+    """Per agent (a large team in a row), then for the team: mean of late updates, in brackets the worrying extreme."""
+    agents, team = [], []
+    for arm, block in figures["stability"].items():
+        members = [name for name in block if name != TEAM]
+        if len(members) > FEW_AGENTS:
+            agents.append((arm, f"all {len(members)}", figures["stability_over_agents"][arm]))
+        else:
+            agents += [(arm, name, block[name]) for name in members]
+        team += [(arm, TEAM, block[TEAM])] if TEAM in block else []
+    tables = (_stability_table(agents), _stability_table(team))
     title = (
         "Stability per agent: mean over the last quarter of updates (in brackets over all updates and seeds: the\n"
         "smallest entropy, ESS and explained variance, else the largest value)"
     )
-    return "\n".join([title, *filter(None, (agents, team))]) if agents or team else ""
+    if any(name.startswith("all ") for _, name, _ in agents):
+        title += "; each agent's are in summary.json"
+    return "\n".join([title, *filter(None, tables)]) if any(tables) else ""
 
 
 def _stability_table(found: Sequence[tuple[str, str, Summary]]) -> str:

@@ -82,6 +82,19 @@ def test_budget_seconds_and_stability():
     assert "Equal in all arms: episodes, prompt tokens, trained tokens; differ: generated tokens (by 1.0 %)." in text
 
 
+def test_a_large_team_is_told_in_a_row_with_its_worst_agent():
+    rows = make_rows()
+    for row in rows:
+        if row["kind"] == "train":
+            row["agents"] = {f"agent_{i}": {"clip_fraction": i / 10, "entropy": 1.0 - i / 10} for i in range(5)}
+    summary = report.summarise(rows)
+    together = summary["tasks"]["relay"]["stability_over_agents"]["ippo"]
+    assert together["clip_fraction"] == pytest.approx({"late": 0.2, "min": 0.0, "max": 0.4})
+    text = report.render_text(summary)
+    assert "all 5" in text and "0.2 (0.4)" in text and "0.8 (0.6)" in text and "agent_3" not in text
+    assert "agent_3" in summary["tasks"]["relay"]["stability"]["ippo"]
+
+
 def test_explained_variance_stands_beside_its_ceiling():
     rows = make_rows()
     for row in rows:
