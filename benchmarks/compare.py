@@ -82,7 +82,7 @@ def grid_of(options: argparse.Namespace) -> Grid:
 def check(grid: Grid) -> dict[str, Any]:
     """Everything that can be wrong is wrong now, before any work: arms, data sets, the models. -> each task's data."""
     check_tasks(grid)
-    for model in {run.model for run in grid.runs()}:
+    for model in {name for run in grid.runs() for name in (run.model, *run.bases.values())}:
         load_model(model, allow_wheel=grid.allow_wheel)
     return {run.task: data_of(run) for run in {run.task: run for run in grid.runs()}.values()}
 

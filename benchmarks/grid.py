@@ -18,7 +18,7 @@ from marft_envs.suggest import expected
 PRESETS = Path(__file__).parent / "presets"
 _TABLES = ("settings", "decoding", "lora")  # a task's are laid over the grid's
 _OF_A_RUN = ("model", "updates", "episodes", "evaluate_every", "evaluation_items", "training_rows", "cooperation",
-             "transfer", "checkpoint_every")  # fmt: skip
+             "transfer", "checkpoint_every", "tuning", "bases", "scripted", "sharing", "frozen")  # fmt: skip
 TASK_KEYS = ("environment", "arguments", "learning_rates", *_OF_A_RUN, *_TABLES)
 _ABSENT = object()
 _SAFE = re.compile(r"[A-Za-z0-9._]+")
@@ -54,9 +54,14 @@ class Grid:
     lora: Mapping[str, Any] = field(default_factory=dict)
     training_rows: int = 128
     checkpoint_every: int = 5
+    tuning: str = "lora"
+    bases: Mapping[str, str] = field(default_factory=dict)
+    scripted: Mapping[str, str] = field(default_factory=dict)
+    sharing: Mapping[str, str] = field(default_factory=dict)
+    frozen: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("tasks", "transfer", *_TABLES):
+        for name in ("tasks", "transfer", "bases", "scripted", "sharing", *_TABLES):
             if not isinstance(getattr(self, name), Mapping):
                 raise GridError(f"{name}={getattr(self, name)!r}: expected a table")
         if not isinstance(self.seeds, int) or self.seeds < 1 or not self.arms or not self.tasks:

@@ -50,10 +50,10 @@ def summarise(rows: Sequence[Row]) -> Summary:
 
 
 def _provenance(rows: Sequence[Row], runs: Sequence[Row]) -> Summary:
-    """The configuration's hash, what ran it (each session), on which data, and each task's base model."""
+    """The configuration's hash, what ran it (each session), on which data, and each task's base models."""
     if not runs:
         return {}
-    models = {row["task"]: row["model"] for row in rows if row["kind"] == "cell" and "model" in row}
+    models = {row["task"]: list(row["models"].values()) for row in rows if row["kind"] == "cell" and "models" in row}
     return {**{key: runs[0].get(key) for key in ("config_hash", "sessions", "data")}, "models": models}
 
 

@@ -33,9 +33,9 @@ def _head(summary: Summary) -> str:
         commit = f", commit {session['commit']}" if session.get("commit") else ""
         lines += wrapped(f"started {session['started']} on {session['hardware']}; code {session['sources']}{commit}; "
                          f"{plain(session['versions'])}", "  ")  # fmt: skip
-    for task, model in (provenance.get("models") or {}).items():
-        lines += wrapped(f"{task}: model {model['name']} {model['revision']} (sha256 {model['sha256'][:12]})"
-                         f"{_data(provenance, task)}", "  ")  # fmt: skip
+    for task, models in (provenance.get("models") or {}).items():
+        told = ", ".join(f"{model['name']} {model['revision']} (sha256 {model['sha256'][:12]})" for model in models)
+        lines += wrapped(f"{task}: model {told}{_data(provenance, task)}", "  ")
     for note in summary["notes"]:
         lines += wrapped(f"NOTE: {note}", "  ")
     return "\n".join(lines)

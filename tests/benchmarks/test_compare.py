@@ -75,6 +75,9 @@ def test_a_whole_comparison(whole):
     rows = rows_of(out)
     assert rows[0]["kind"] == "run" and rows[0]["sessions"][0]["versions"]["torch"]
     assert [(r["arm"], r["learning_rate"]) for r in rows if r["kind"] == "cell"] == [("ippo", 1e-3), ("marft", 1e-3)]
+    assert "relay: model tiny-relay-duo-v1 v1 (sha256 " in done.stdout and "answers nothing scores 0.0 %" in " ".join(
+        done.stdout.split()
+    )
     evals = [r for r in rows if r["kind"] == "eval"]
     assert {(r["arm"], r["update"], r["mode"]) for r in evals} == {
         (a, u, m) for a in ("ippo", "marft") for u in (0, 2, 4) for m in ("greedy", "sampled")

@@ -158,9 +158,17 @@ def test_other_code_in_a_later_session_is_noted():
 
 def test_a_grader_that_gives_something_for_nothing_is_not_passed_over():
     rows = make_rows()
-    rows.insert(1, {"kind": "cell", "task": "relay", "model": {"name": "tiny", "revision": "v1", "sha256": "f" * 64}})
+    rows.insert(
+        1,
+        {
+            "kind": "cell",
+            "task": "relay",
+            "models": {"tiny": {"name": "tiny-v1", "revision": "v1", "sha256": "f" * 64}},
+        },
+    )
     data = {"train": {"sha256": "a"}, "test": {"sha256": "b"}, "negative_control": 0.0}
     rows[0]["data"] = {"relay": data}
+    assert "relay: model tiny-v1 v1 (sha256 ffffffffffff)" in report.render_text(report.summarise(rows))
     assert "answers nothing scores 0.0 %" in report.render_text(report.summarise(rows)).replace("\n    ", " ")
     data["negative_control"] = 0.25
     assert "EXPECTED 0: do not believe this grader" in report.render_text(report.summarise(rows)).replace("\n    ", " ")
