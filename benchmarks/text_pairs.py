@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from benchmarks.intervals import INCONCLUSIVE
 from benchmarks.layout import NOTHING, bracket, p_value, percent, points, rate, table, with_interval, wrapped
@@ -31,7 +31,7 @@ def _pairs(figures: Summary) -> str:
     headings += [*(["p (Holm)"] if several else []), "P(better)", "items +/-/all"]
     rows = [_pair_row(mode, pair, several) for mode, pair in pairs]
     lines = ["Paired difference of final accuracy in points, first arm minus second, on the same seeds and items"]
-    lines += [table(headings, rows, keys=2), *_pair_words(pairs)]
+    lines += [table(headings, rows, keys=2), *_pair_words(pairs, "tasks")]
     return "\n".join(lines)
 
 
@@ -56,8 +56,8 @@ def _verdict(pair: Summary) -> str:
     return word + (" *" if taken_back else "")
 
 
-def _pair_words(pairs: Sequence[tuple[str, Summary]]) -> list[str]:
-    """What the table cannot say, each remark once with the pairs it holds for."""
+def _pair_words(pairs: Sequence[tuple[str, Summary]], family: str) -> list[str]:
+    """What the table cannot say, each remark once with the pairs it holds for. family: what Holm corrects over."""
     methods = sorted({pair["method"] for _, pair in pairs if not pair.get("method", "none").startswith("none")})
     lines = [f"  Interval: {', '.join(METHODS[method] for method in methods)}."] if methods else []
     remarks: dict[str, dict[str, None]] = {}
@@ -67,12 +67,9 @@ def _pair_words(pairs: Sequence[tuple[str, Summary]]) -> list[str]:
     for remark, names in remarks.items():
         where = "all pairs" if len(names) == len(pairs) else ", ".join(names)
         lines += wrapped(f"{remark} ({where}).", "  ")
-    return [*lines, *_star((pair for _, pair in pairs), "tasks")]
-
-
-def _star(pairs: Iterable[Summary], family: str) -> list[str]:
-    starred = any(_verdict(pair).endswith("*") for pair in pairs)
-    return [f"  * not after Holm's correction over the {family}: treat as inconclusive."] if starred else []
+    if any(_verdict(pair).endswith("*") for _, pair in pairs):
+        lines.append(f"  * not after Holm's correction over the {family}: treat as inconclusive.")
+    return lines
 
 
 def _remarks(pair: Summary) -> list[str]:
@@ -120,7 +117,8 @@ def _same_rate(figures: Summary) -> str:
     ]  # fmt: skip
     headings = ["mode", "rate", "pair", "diff.", "95 % interval", "verdict", "MDE", "seeds", "p", "p (Holm)"]
     lines = ["The same at equal learning rates, steps of the ladder (Holm over tasks and rates)"]
-    return "\n".join([*lines, table(headings, rows, keys=3), *_star((pair for pair in pairs), "tasks and rates")])
+    words = _pair_words([(f"{pair['mode']} {rate(pair['rate'])}", pair) for pair in pairs], "tasks and rates")
+    return "\n".join([*lines, table(headings, rows, keys=3), *words])
 
 
 def _equal_tokens(figures: Summary) -> str:

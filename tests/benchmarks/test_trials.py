@@ -63,6 +63,13 @@ def test_the_same_rate_is_compared_too_with_holm_over_rates():
     assert "The same at equal learning rates" in report.render_text(report.summarise(sweep_rows()))
 
 
+def test_arms_that_are_the_same_at_a_rate_are_said_to_be():
+    rows = sweep_rows({**SWEEP, ("ippo", 3e-4): ((6, 6), 0.7)})
+    assert "Identical on every item of every seed (sampled 0.0003 marft - ippo)." in report.render_text(
+        report.summarise(rows)
+    )
+
+
 def test_only_the_last_quarter_of_training_counts_and_a_tie_goes_to_the_lower_rate():
     rows = sweep_rows({("ippo", 3e-4): ((7, 8), 0.7), ("ippo", 1e-3): ((9, 9), 0.7)})
     assert report.summarise(rows)["tasks"]["relay"]["rates"]["chosen"] == {"ippo": 3e-4}
