@@ -200,6 +200,8 @@ class Learner:
             "explained_variance_by_position": finite(by_position),
             "lam_in": self.critic.lam_in(),
         }
+        if batch.reply_score is not None:
+            metrics["reply_score"] = float(batch.reply_score[batch.mask].mean())
         if batch.label is not None:
             label, target = batch.label, features.target
             ceiling = each_position(scored, batch.position, label, target, explained_variance_ceiling)

@@ -67,6 +67,7 @@ def test_a_run_learns_from_the_scores_of_all_replies(monkeypatch):
     zeros = torch.zeros_like(batch.round_score)
     a, _ = run.learner.advantages(batch, batch.mask.unsqueeze(-1), values, torch.zeros_like(values), 0.5, zeros)
     torch.testing.assert_close(a.squeeze(-1), returns - 0.25)
+    assert row["reply_score"] == pytest.approx(float(batch.reply_score.mean()))
     assert "skipped" not in row and row["explained_variance_by_position"].keys() == {"1", "2", "3", "4"}
     after = [p for a in run.policy.agents for p in run.policy.adapter_parameters(a)]
     assert not all(torch.equal(p, q) for p, q in zip(before, after, strict=True))

@@ -101,7 +101,10 @@ VARIANTS = {
 }
 
 
-@pytest.mark.parametrize("name", VARIANTS)
+QUICK = ("bases", "everything", "full, one frozen, two bases")
+
+
+@pytest.mark.parametrize("name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in VARIANTS])
 def test_a_mixed_team_trains_resumes_and_plays(tmp_path, name):
     """Only what is trained moves, the resumed run is the whole one bit for bit, and load_team plays as it evaluated."""
     changes, trained = VARIANTS[name]
