@@ -226,6 +226,19 @@ def test_full_tuning_starts_as_the_reference():
     assert all(m["kl_reference"] == 0.0 and m["grad_norm"] > 0 for m in metrics["agents"].values())
 
 
+def test_who_acts_is_given_back_when_a_block_ends():
+    policy = TeamPolicy(load_model("tiny").model, ("reasoner_0", "actor_0"), None, 0, frozen=["reasoner_0"])
+    base = policy.causal_lm
+    with policy.use("actor_0"):
+        acting = policy.causal_lm
+        with policy.use(None):
+            assert policy.causal_lm is base
+        assert policy.causal_lm is acting is not base
+    assert policy.causal_lm is base
+    with policy.use("reasoner_0"):  # frozen: no copy of its own
+        assert policy.causal_lm is base
+
+
 def test_full_tuning_of_a_base_of_16_bits_keeps_fp32_weights_and_starts_near_the_reference():
     loaded = load_model("tiny", dtype="bfloat16")
     policy = TeamPolicy(loaded.model, ("reasoner_0", "actor_0"), None, 0)
