@@ -76,6 +76,25 @@ def test_each_base_has_networks_of_its_own_that_read_its_turns_only():
     assert [list(network.phi) for network in own.networks] == [["0"], ["1"]]
 
 
+@pytest.mark.parametrize("name", ["marft", "ippo", "marft_token"])
+def test_a_transformer_reads_what_stands_before_a_decision(name):
+    """Nine tokens, of which four stand before the action: a value moves with those before it, and with no other."""
+    c = TeamCritic((30,), (0, 0), arm(name).with_settings({"critic_network": "transformer"}), seed=0)
+    g = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for p in c.networks.parameters():
+            p += 0.1 * torch.randn(p.shape, generator=g)
+    decisions = torch.ones(B, K, 3 if name == "marft_token" else 1, dtype=torch.bool)
+    f = replace(features(), decisions=decisions, history=torch.randint(30, (B, K, 9), generator=g),
+                length=torch.full((B, K), 4))  # fmt: skip
+    before = c.values(f)
+    for place in range(9):
+        history = f.history.clone()
+        history[..., place] = (history[..., place] + 1) % 30
+        moved = (c.values(replace(f, history=history)) != before).any(0).any(0).tolist()
+        assert moved == [place < 4 + j for j in range(decisions.shape[-1])]
+
+
 def test_own_critics_have_the_same_size_each_as_the_central_one():
     sizes = {
         name: [sum(p.numel() for p in network.parameters()) for network in critic(name).networks]
