@@ -83,7 +83,7 @@ def test_own_bootstraps_go_on_with_the_agents_own_view(make_setup, network):
     features, _ = learner._read(cut)
     final = learner._final_values(cut, features)
     torch.testing.assert_close(final, values[:, 2:4], rtol=1e-4, atol=1e-5)
-    assert (final[:, 0] - final[:, 1]).abs().min() > 1e-3
+    assert (final[:, 0] - final[:, 1]).abs().mean() > 1e-3
 
 
 @pytest.mark.parametrize(("name", "in_round"), [("marft", 0.9), ("ippo", 0.5)])
