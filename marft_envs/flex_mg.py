@@ -60,6 +60,8 @@ class FlexMG(TurnTaking):
     """
 
     metadata: dict[str, Any]
+    # A game has at most 42 attributes: with one more CPython doubles the table that holds them, and with many games at
+    # once a turn costs a tenth more.
 
     def __init__(
         self,
@@ -101,7 +103,6 @@ class FlexMG(TurnTaking):
             "is_parallelizable": static is not None and not static.edges,
         }
         self.possible_agents = list(team.agents)
-        self._briefing = dict(team.schedule.briefing(team.roles, team.answering, rounds))
         self.observation_spaces: dict[str, Space[Any]] = {
             agent: message_space(self._longest(agent, role)) for agent, role in team.roles.items()
         }
@@ -263,6 +264,10 @@ class FlexMG(TurnTaking):
 
     def close(self) -> None:
         """Nothing is held open."""
+
+    @property
+    def _briefing(self) -> Mapping[str, str]:
+        return self.team.schedule.briefing(self.team.roles, self.team.answering, self.rounds)
 
     def _longest(self, agent: str, role: Role) -> int:
         """The length of the longest text in an observation: what its instructions need is never cut."""

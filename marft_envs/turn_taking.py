@@ -27,6 +27,7 @@ class TurnTaking(Ending):
     _rng: np.random.Generator
     _memories: dict[str, list[Turn]]
     _position: int
+    _stop_asked = False  # of the class, until a reply asks: see FlexMG on the number of attributes
 
     @property
     def generation(self) -> tuple[str, ...]:
@@ -55,7 +56,8 @@ class TurnTaking(Ending):
         if self.order == "random":
             self._order = self._shuffled(dependency)
         self._position = 0
-        self._stop_asked = False
+        if self._stop_asked:
+            self._stop_asked = False
         self.agent_selection = self._order[0]
 
     def _shuffled(self, dependency: Dependency) -> tuple[str, ...]:

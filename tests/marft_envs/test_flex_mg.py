@@ -367,6 +367,13 @@ def test_what_reset_cannot_use_is_named_and_the_episode_goes_on(reset, error, me
     assert env.agent_selection == "b_0" and len(env.transcript) == 1
 
 
+def test_a_game_keeps_to_the_attributes_that_a_small_table_holds():
+    """64 slots are two thirds full with 42; what this is for: benchmarks/throughput.py."""
+    env = FlexMG(Echo(), team(), rounds=2)
+    play(env, WORDS)
+    assert len(vars(env)) <= 42
+
+
 def test_numpys_integers_are_integers():
     env = FlexMG(Echo(), team())
     env.reset(seed=np.int64(3), options={"index": np.int32(2)})
