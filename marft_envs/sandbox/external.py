@@ -26,6 +26,7 @@ from marft_envs.sandbox.protocol import BadMessage, read_reply, request_of
 from marft_envs.sandbox.records import DEFAULT_LIMITS, Ending, Limits, Result, Run, SandboxUnavailable, Stdin, Test
 
 _START_S, _GRACE_S = 60.0, 10.0
+_WALL_LIMITS = 10.5  # a busy machine may give a program ten times its wall limit before it is undecided
 _PATIENCE_S = 5.0
 _BLOCK = 1 << 16
 _TRIALS = (("print(int(input()) + 1)", Ending.DONE, "42\n"), ("raise SystemExit(3)", Ending.RUNTIME_ERROR, ""))
@@ -152,9 +153,11 @@ class _Runner:
 
     def ask(self, line: bytes, limits: Limits) -> bytes:
         """The reply to one request, of bounded length. CommandDied without one."""
-        deadline = time.monotonic() + 10.5 * limits.wall_s + _GRACE_S + self._start_s
+        deadline = time.monotonic() + _WALL_LIMITS * limits.wall_s + _GRACE_S + self._start_s
         most = (limits.output_mib << 20) * 6 * 3 + _BLOCK  # JSON may take six characters for one; three texts
         self._start_s = 0.0
+        if select.select([self._out], [], [], 0)[0] and os.read(self._out.fileno(), _BLOCK):
+            raise CommandDied("it wrote more than one line for one request")
         left, reply = memoryview(line), bytearray()
         while b"\n" not in reply[-_BLOCK:]:
             if len(reply) > most:
