@@ -37,8 +37,9 @@ if TYPE_CHECKING:
 
 Reader = Callable[[str, tuple[str, ...]], "Dependency | None"]
 
-_MARKS = r"[\s\-*#>`\d.)]*"
-_LINE = re.compile(rf"{_MARKS}\b([A-Za-z]\w*)[*`]*\s*(?:\(\s*after\s+([^)]*)\))?\s*[*`]*\s*:", re.I)
+# Linear in the length of what a model writes: every repetition is possessive, nothing is read twice.
+_MARKS = r"[\s\-*#>`\d.)]*+"
+_LINE = re.compile(rf"{_MARKS}\b([A-Za-z]\w*+)[*`]*+\s*+(?:\(\s*+after\s++([^)]*+)\)\s*+)?[*`]*+\s*+:", re.I)
 _AGENT_FORM = re.compile(r"[A-Za-z][A-Za-z_]*_\d+")
 
 

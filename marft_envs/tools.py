@@ -11,13 +11,11 @@ from __future__ import annotations
 import ast
 import json
 import operator
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-_CALL = re.compile(r"<tool_call>(.*?)</tool_call>", re.S)
 _TYPES: dict[str, type | tuple[type, ...]] = {"string": str, "integer": int, "number": (int, float), "boolean": bool}
 
 
@@ -67,8 +65,9 @@ class Tool:
 
 def find_call(text: str) -> str | None:
     """The body of the first tool call in a reply, None when there is none."""
-    found = _CALL.search(text)
-    return found.group(1) if found else None
+    _, _, rest = text.partition("<tool_call>")  # a regular expression would look for the end from every beginning
+    body, closed, _ = rest.partition("</tool_call>")
+    return body if closed else None
 
 
 def answer_call(body: str, tools: tuple[Tool, ...]) -> str:

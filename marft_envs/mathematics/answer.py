@@ -22,7 +22,7 @@ _BARE_BOX = re.compile(r"\\(?:boxed|fbox)\s{1,4}(-?\d[\d.,]*)")
 _BOX_WORD = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])")
 _CONNECTOR = re.compile(
     r"(?:[\s$]|\\q?quad\b|\\[,;: ])*+"
-    r"(?:(?:,|;|,?\s*(?:and|or)\b|,?\s*\\text\{\s*(?:and|or)\s*\})[\s$]*(?:[A-Za-z]\s*=)?)?"
+    r"(?:(?:,|;|,?\s*(?:and|or)\b|,?\s*\\text\{\s*(?:and|or)\s*\})[\s$]*+(?:[A-Za-z]\s*=)?)?"
     r"(?:[\s$]|\\q?quad\b|\\[,;: ])*+(?:[A-Za-z]\s*=[\s$]*)?",
     re.IGNORECASE,
 )

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import time
 
 import pytest
 
@@ -125,6 +126,20 @@ def test_dynamic_games_can_be_forked():
 def test_markdown_is_passed_over(reply):
     assert names_plan(reply, ("b_0", "c_0")).edges == (("b_0", "c_0"),)
     assert unknown_names(reply, ABC) == ()
+
+
+@pytest.mark.parametrize(
+    "piece", [" ", "a", "*", "`", "- ", "1. ", "(after ", "b_0 (after ", "b_0 (after c_0) ", "* *", "and ", "\n"]
+)
+@pytest.mark.parametrize("start", ["", "a", "b_0 ", "b_0**", "b_0 (after ", "b_0 (after c_0)"])
+def test_a_reply_of_any_form_is_read_in_linear_time(start, piece):
+    reply = (start + piece * 8000)[:8000]
+    game = FlexMG(Anything(), team(Orchestrated("a_0")))
+    game.reset(seed=0)
+    started = time.process_time()
+    game.step(reply)
+    assert time.process_time() - started < 1  # a few milliseconds; three runs of spaces in a row took hours
+    assert game.transcript[-1].text == reply
 
 
 ROLES = {"a_0": Role("You plan."), "b_0": Role(summary="adds up"), "c_0": Role(answers=True)}

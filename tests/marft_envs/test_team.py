@@ -1,5 +1,7 @@
 """Roles and teams: files, limits, choices, tools, stop rules, rewards that look at them."""
 
+import time
+
 import pytest
 
 import marft_envs
@@ -9,7 +11,7 @@ from marft_envs.mathematics.teams import TEAMS
 from marft_envs.orchestration import Orchestrated
 from marft_envs.reward import StepDiscounted
 from marft_envs.stopping import Agreement, Word
-from marft_envs.tools import CALCULATOR, Tool, calculate
+from marft_envs.tools import CALCULATOR, Tool, calculate, find_call
 
 
 class Yes(Task):
@@ -230,6 +232,25 @@ def test_wrong_calls_are_told_to_the_agent(body, result):
     g.step(f"<tool_call>{body}</tool_call>")
     assert g.transcript[-1].text.startswith(result)
     assert g.agent_selection == "a_0"
+
+
+@pytest.mark.parametrize(
+    ("text", "body"),
+    [
+        ("</tool_call> <tool_call>a\n<tool_call>b</tool_call> <tool_call>c</tool_call>", "a\n<tool_call>b"),
+        ("<tool_call></tool_call>", ""),
+        ("</tool_call><tool_call>a", None),
+        ("no call", None),
+    ],
+)
+def test_the_first_closed_call_counts(text, body):
+    assert find_call(text) == body
+
+
+def test_calls_are_found_in_linear_time():
+    started = time.process_time()
+    assert find_call("<tool_call>" * 5_000) is None
+    assert time.process_time() - started < 1
 
 
 def test_a_tool_that_breaks_is_a_fault_not_a_wrong_answer():

@@ -95,3 +95,12 @@ def test_extraction_is_linear(piece):
     for around in ("{}", r"\boxed{{{}}}", "answer is 5{}"):
         extract(around.format(piece * 1_000_000))
     assert time.perf_counter() - started < 1.0
+
+
+@pytest.mark.parametrize("piece", [" ", "$", r"\quad ", r"\, ", ", ", "and ", "x = "])
+@pytest.mark.parametrize("joint", ["", ",", " and", ", x =", r"\text{"])
+def test_what_stands_between_two_boxes_is_read_in_linear_time(joint, piece):
+    between = (joint + piece * 19_000)[:19_000]  # both boxes are in the part that is read
+    started = time.process_time()
+    assert extract(rf"\boxed{{1}}{between}!\boxed{{2}}") == ("2", "")
+    assert time.process_time() - started < 1.0
