@@ -10,7 +10,7 @@ from torch import nn
 
 from baselines.engine.torch_engine import Decoding, TorchEngine
 from baselines.models import LoadedModel, load_model
-from baselines.policy import TeamPolicy
+from baselines.policy import TeamPolicy, adapters, update_blocks
 from baselines.rollout import TeamSampler
 from baselines.run_config import RunConfig
 from baselines.scripts import Scripted, load_scripts
@@ -129,6 +129,18 @@ class Team:
             }
             for part in self.parts
         }  # fmt: skip
+
+
+def check_team(config: RunConfig, agents: Sequence[str]) -> None:
+    """What ``Team`` raises for the names in ``config``, before any model is loaded: ValueError that names the field."""
+    _check_agents(config, agents)
+    load_scripts(config.scripted)
+    names = _bases(config, agents)
+    for base in dict.fromkeys(names.values()):
+        models = [agent for agent in agents if names[agent] == base and agent not in config.scripted]
+        sharing = {agent: adapter for agent, adapter in config.sharing.items() if agent in models}
+        if models:
+            update_blocks(adapters(models, sharing), [agent for agent in config.frozen if agent in models])
 
 
 def _check_agents(config: RunConfig, agents: Sequence[str]) -> None:

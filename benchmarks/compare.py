@@ -26,9 +26,12 @@ from benchmarks import command
 if __name__ == "__main__":  # what follows takes seconds to import
     command.end_at_once(f"stopped; go on with: {command.command_line('--resume')}")
 
+from baselines.ladder import for_arm
 from baselines.models import load_model
+from baselines.run_config import RunConfig
+from baselines.team import check_team
 from baselines.training import played_by
-from benchmarks.grid import Grid, GridError, load_preset, with_options
+from benchmarks.grid import Grid, GridError, load_preset, with_options, with_transfer
 from benchmarks.progress import Progress
 from benchmarks.provenance import data_of
 from benchmarks.report import write_report
@@ -72,11 +75,8 @@ def grid_of(options: argparse.Namespace) -> Grid:
     changes: dict[str, Any] = {name: getattr(options, name) for name in names}
     changes["arms"] = tuple(options.arms) if options.arms else None
     changes["allow_wheel"] = options.allow_wheel or None
-    if options.dataset:
-        place = {} if options.path is None else {"path": options.path}
-        team = next(iter(grid.tasks.values())).get("arguments", {}).get("team", "duo")
-        changes["transfer"] = {name: {"dataset": name, "team": team, **place} for name in options.dataset}
-    return with_options(grid, changes)
+    grid = with_options(grid, changes)
+    return with_transfer(grid, options.dataset, options.path) if options.dataset else grid
 
 
 def check(grid: Grid) -> dict[str, Any]:
@@ -88,12 +88,26 @@ def check(grid: Grid) -> dict[str, Any]:
 
 
 def check_tasks(grid: Grid) -> None:
-    """Make every environment that the runs will make."""
+    """Make every environment that the runs will make, and see that its agents are those that the run speaks of. Loads
+    no model. GridError naming the task and the arm."""
     for run in {(run.task, run.arm): run for run in grid.runs()}.values():
-        played_by(run)
-        make(run.environment, split="test", **run.environment_arguments)
-        for arguments in run.transfer.values():
-            make(run.environment, split="test", **arguments)
+        try:
+            _check_task(run)
+        except (ValueError, TypeError, LookupError) as fault:
+            raise GridError(f"task {run.task}, arm {run.arm}: {fault}") from fault
+
+
+def _check_task(run: RunConfig) -> None:
+    agents = make(run.environment, split="test", **played_by(run).environment_arguments).possible_agents
+    check_team(run, agents)
+    for name, arguments in run.transfer.items():
+        play = for_arm(run.arm, arguments, len(agents), run.decoding.max_new_tokens)
+        others = make(run.environment, split="test", **play.environment_arguments).possible_agents
+        if set(others) != set(agents):
+            raise ValueError(
+                f"transfer data set {name!r} has the agents {', '.join(others)}; expected the task's: "
+                f"{', '.join(agents)}"
+            )
 
 
 def run_grid(grid: Grid, results: Results, workers: int) -> int:

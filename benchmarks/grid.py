@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ _TABLES = ("settings", "decoding", "lora")  # a task's are laid over the grid's
 _OF_A_RUN = ("model", "updates", "episodes", "evaluate_every", "evaluation_items", "training_rows", "cooperation",
              "transfer", "checkpoint_every", "tuning", "bases", "scripted", "sharing", "frozen")  # fmt: skip
 TASK_KEYS = ("environment", "arguments", "learning_rates", *_OF_A_RUN, *_TABLES)
+_OF_A_TEAM = ("team", "dependency", "stop", "rounds", "memory", "order")  # arguments that say who plays, and how
 _ABSENT = object()
 _SAFE = re.compile(r"[A-Za-z0-9._]+")
 
@@ -198,6 +199,17 @@ def with_options(grid: Grid, options: Mapping[str, Any]) -> Grid:
     given = {name: value for name, value in options.items() if value is not None}
     tasks = {task: {k: v for k, v in spec.items() if k not in given} for task, spec in grid.tasks.items()}
     return replace(grid, **{"tasks": tasks, **given})
+
+
+def with_transfer(grid: Grid, datasets: Sequence[str], path: str | None) -> Grid:
+    """The grid, each of whose tasks is also evaluated on ``datasets``, played by the task's own team. path: where they
+    lie; None: where the environment looks."""
+    place = {} if path is None else {"path": path}
+    tasks = {}
+    for task, spec in grid.tasks.items():
+        team = {name: value for name, value in spec.get("arguments", {}).items() if name in _OF_A_TEAM}
+        tasks[task] = {**spec, "transfer": {name: {"dataset": name, **team, **place} for name in datasets}}
+    return replace(grid, tasks=tasks)
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any], path: str = "") -> list[str]:

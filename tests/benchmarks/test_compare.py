@@ -213,6 +213,47 @@ def test_wrong_presets_are_named(text, message, tmp_path, capsys):
     assert "Traceback" not in errors
 
 
+def test_a_transfer_data_set_is_played_by_each_task_s_own_team():
+    built = compare.grid_of(compare.parse(["--preset", "quick", "--dataset", "one_step"]))
+    compare.check_tasks(built)
+    teams = {run.task: run.transfer["one_step"]["team"] for run in built.runs()}
+    assert teams == {"relay": "duo", "report_8": "panel_8"}
+    built = compare.grid_of(compare.parse(["--preset", "rounds", "--dataset", "one_step", "--path", "x"]))
+    own = {"dataset": "one_step", "team": "panel_4", "rounds": 3, "memory": "none", "path": "x"}
+    assert built.runs()[0].transfer == {"one_step": own}
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (
+            '[transfer.hard]\ndataset = "one_step"\nteam = "panel_2"',
+            "transfer data set 'hard' has the agents agent_0, ",
+        ),
+        ('[bases]\nactor_1 = "tiny"', "bases: agent='actor_1': expected one of reasoner_0, actor_0"),
+        ('[scripted]\nactor_1 = "a.txt"', "scripted: agent='actor_1': expected one of"),
+        ('[scripted]\nactor_0 = "no/such.txt"', "no/such.txt"),
+        ('[sharing]\nactor_1 = "one"', "sharing: agent='actor_1': expected one of"),
+        ('[sharing]\nactor_0 = "a"\nreasoner_0 = "a"\n[bases]\nactor_0 = "tiny-report"', "expected one base"),
+    ],
+)
+def test_what_does_not_fit_the_agents_is_said_before_any_work(more, message, tmp_path, capsys):
+    path = tmp_path / "bad.toml"
+    path.write_text(f"{SMALL}\n{more}\n")
+    assert compare.main(["--preset", str(path), "--out", str(tmp_path / "r")]) == 2
+    errors = capsys.readouterr().err
+    assert errors.startswith("compare: task relay, arm ippo: ") and message in errors and errors.count("\n") == 1
+    assert not (tmp_path / "r").exists()
+
+
+@pytest.mark.parametrize("frozen", [["actor_1"], ["actor_0"]])
+def test_frozen_agents_fit_too(frozen):
+    sharing = {"actor_0": "one", "reasoner_0": "one"}
+    tasks = {"relay": {"arguments": {"dataset": "relay"}, "sharing": sharing, "frozen": frozen}}
+    with pytest.raises(grid.GridError, match="task relay, arm marft: frozen"):
+        compare.check_tasks(grid.Grid(arms=("marft",), tasks=tasks))
+
+
 @pytest.mark.parametrize("name", sorted(p.stem for p in grid.PRESETS.glob("*.toml")))
 def test_every_preset_is_valid_and_says_what_it_needs(name):
     compare.check_tasks(load_preset(name))
