@@ -207,7 +207,7 @@ class FlexMG(TurnTaking):
             for parent in self._parents.get(agent, _NO_PARENTS):
                 if parent in said:
                     messages.append(heard(agent, limit, said[parent]))
-        if self._tool_turns and agent == (self.cut_before or self.agent_selection):
+        if self._tool_turns and agent == self._tool_turns[0].agent:
             messages += [heard(agent, limit, turn) for turn in self._tool_turns]
         return {"messages": tuple(messages), "reply_prefix": role.reply_prefix}
 

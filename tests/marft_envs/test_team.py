@@ -265,6 +265,22 @@ def test_a_tool_that_breaks_is_a_fault_not_a_wrong_answer():
         Tool("t", "", {"x": "path"}, broken)
 
 
+def test_after_a_fault_its_caller_alone_sees_the_calls_before():
+    def broken():
+        raise OSError("disk gone")
+
+    tools = (CALCULATOR, Tool("read", "reads", {}, broken))
+    g = game({"a_0": Role(), "b_0": Role(tools=tools, answers=True)}, dependency="none")
+    g.step("mine")
+    g.step(call("6*7"))
+    before = {agent: g.observe(agent) for agent in g.possible_agents}
+    g.step('<tool_call>{"name": "read", "arguments": {}}</tool_call>')
+    assert g.over and g.agent_selection == "a_0"
+    assert {agent: g.observe(agent) for agent in g.possible_agents} == before
+    assert [m["name"] for m in before["a_0"]["messages"]] == ["task"]
+    assert [m["content"] for m in before["b_0"]["messages"]][-1] == "42"
+
+
 @pytest.mark.parametrize(
     ("expression", "value"), [("2 + 3*4", "14"), ("-(1/3) + 1", "2/3"), ("0.1 + 0.2", "3/10"), ("1e3", "1000")]
 )
