@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 from marft_envs import diagram
 from marft_envs.dependency import CycleError, Dependency, as_dependency
 from marft_envs.schedule import Extension, Schedule, Transcript, indented, name_of, over_some
+from marft_envs.stopping import has_word
 from marft_envs.suggest import expected
 from marft_envs.task import PublicProblem
 
@@ -99,7 +100,7 @@ class Orchestrated(Schedule):
         if transcript[-1].round != round or transcript[-1].agent != self.orchestrator:
             return None
         reply = transcript[-1].text
-        stop = bool(re.search(rf"\b{re.escape(self.finish)}\b", reply))
+        stop = has_word(reply, self.finish)
         unknown = unknown_names(reply, self.agents)
         try:
             plan = self.read(reply, self.others)

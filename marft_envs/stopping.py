@@ -45,8 +45,12 @@ class Word:
         return (self.agent,)
 
     def __call__(self, turns: Sequence[Turn], task: Task) -> bool:
-        pattern = rf"(?<!\w){re.escape(self.word)}(?!\w)"
-        return any(turn.agent == self.agent and re.search(pattern, turn.text) for turn in turns)
+        return any(turn.agent == self.agent and has_word(turn.text, self.word) for turn in turns)
+
+
+def has_word(text: str, word: str) -> bool:
+    """Whether ``word``, of letters or not, stands in ``text`` without a letter, digit or underscore beside it."""
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
 
 
 def as_stop_rule(spec: Any, agents: Sequence[str]) -> StopRule | None:

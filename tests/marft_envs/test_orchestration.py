@@ -81,6 +81,23 @@ def test_names_that_nobody_has_are_left_out_and_listed():
     assert game.infos["a_0"] == {"plan_unknown": ("Step_1", "z_0", "y_0"), "score": 0.0}
 
 
+@pytest.mark.parametrize(
+    ("finish", "reply", "ends"),
+    [
+        ("FINISH", "we FINISH.", True),
+        ("FINISH", "UNFINISHED or FINISH_0", False),
+        ("[DONE]", "All is said: [DONE]", True),
+        ("[DONE]", "DONE", False),
+        ("<end>", "<end>", True),
+    ],
+)
+def test_the_word_that_ends_the_game_may_hold_any_signs(finish, reply, ends):
+    game = FlexMG(Anything(), team(Orchestrated("a_0", finish=finish)), rounds=2)
+    game.reset(seed=0)
+    game.step(reply)
+    assert game.over is ends
+
+
 def test_an_answering_agent_that_never_spoke_gave_no_answer():
     game = FlexMG(Anything(), team(Orchestrated("a_0")))
     play(game, {**TEXTS, "a_0": "FINISH"})
