@@ -13,10 +13,10 @@ how to write its reply, and what comes of a reply that cannot be read: the envir
 | ``actor_0 (after reasoner_0): sub-task`` | it waits for these, and reads them too |
 | a name that no teammate has | left out, and listed in ``infos[orchestrator]["plan_unknown"]`` |
 | a plan that cannot be run | the ``fallback`` D over all; why, in ``infos[orchestrator]["plan_malformed"]`` |
-| the word FINISH | the episode ends with this round; without lines, at once |
+| the word FINISH | the episode ends with this round; at once when no line names a teammate |
 
-A plan cannot be run when no line names a teammate, when it goes in a circle, and when somebody waits for a teammate
-that has no line.
+A plan cannot be run when no line names a teammate (and FINISH is not said), when it goes in a circle, and when somebody
+waits for a teammate that has no line.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Orchestrated(Schedule):
         try:
             plan = self.read(reply, self.others)
         except (CycleError, ValueError) as fault:
-            return Extension(None if stop else self._fallback, stop, str(fault), unknown)
+            return Extension(self._fallback, stop, str(fault), unknown)
         if plan is not None:
             return Extension(over_some(plan, self.others), stop, unknown=unknown)
         if stop:

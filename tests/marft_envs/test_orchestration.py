@@ -98,6 +98,16 @@ def test_the_word_that_ends_the_game_may_hold_any_signs(finish, reply, ends):
     assert game.over is ends
 
 
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_a_plan_that_cannot_be_run_falls_back_also_in_the_round_that_its_reply_ends(rounds):
+    reply = "b_0 (after c_0): x\nFINISH"
+    game = FlexMG(Anything(), team(Orchestrated("a_0", fallback="none")), rounds=rounds)
+    assert play(game, {**TEXTS, "a_0": reply}) == [("a_0", ()), ("b_0", (reply,)), ("c_0", (reply,))]
+    assert game.infos["a_0"]["plan_malformed"] == "the plan waits for c_0, without a line for it"
+    play(game, {**TEXTS, "a_0": "z_0: x\nFINISH"})  # nobody is named: there is no plan, and none is malformed
+    assert [turn.agent for turn in game.transcript] == ["a_0"] and "plan_malformed" not in game.infos["a_0"]
+
+
 def test_an_answering_agent_that_never_spoke_gave_no_answer():
     game = FlexMG(Anything(), team(Orchestrated("a_0")))
     play(game, {**TEXTS, "a_0": "FINISH"})
