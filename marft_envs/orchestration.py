@@ -26,6 +26,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from marft_envs import diagram
 from marft_envs.dependency import CycleError, Dependency, as_dependency
 from marft_envs.schedule import Extension, Schedule, Transcript, indented, name_of, over_some
@@ -93,6 +95,10 @@ class Orchestrated(Schedule):
             agents=agents,
         )
 
+    def _settings(self) -> dict[str, Any]:
+        """As they are, but for the fallback: D once it is known, before that lists for arrays."""
+        return {**vars(self), "fallback": self._fallback if self.agents else _as_lists(self.fallback)}
+
     def begin(self, problem: PublicProblem, transcript: Transcript, round: int) -> Dependency:
         return self._first
 
@@ -143,6 +149,12 @@ class Orchestrated(Schedule):
     def parts(self) -> list[diagram.Part]:
         edges = tuple((self.orchestrator, other) for other in self.others)
         return [diagram.Part(self.agents, edges, possible=True)]
+
+
+def _as_lists(spec: Any) -> Any:
+    """The same D with lists for arrays and tuples, which ``==`` compares as wholes."""
+    spec = spec.tolist() if isinstance(spec, np.ndarray) else spec
+    return [_as_lists(entry) for entry in spec] if isinstance(spec, (list, tuple)) else spec
 
 
 def _introduced(agent: str, role: Role, answers: bool) -> str:

@@ -69,8 +69,12 @@ class Schedule(ABC):
         """A Graphviz digraph, for ``dot``."""
         return diagram.graphviz(self.parts())
 
+    def _settings(self) -> dict[str, Any]:
+        """What two equal schedules have in common, comparable with ``==``."""
+        return vars(self)
+
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and vars(self) == vars(other)
+        return isinstance(other, Schedule) and type(self) is type(other) and self._settings() == other._settings()
 
     def __hash__(self) -> int:
         return hash((type(self), self.agents))
@@ -111,6 +115,10 @@ class PerRound(Schedule):
     """A D of its own for each round, from any specs that ``as_dependency`` takes."""
 
     def __init__(self, specs: Sequence[Any], agents: Sequence[str]) -> None:
+        if isinstance(specs, str) or not isinstance(specs, (Sequence, np.ndarray)):
+            raise TypeError(
+                f"dependency rounds={specs!r:.80}: got {type(specs).__name__}, expected a list of one D for each round"
+            )
         if not len(specs):
             raise ValueError("dependency rounds=[]: expected one D for each round")
         self.agents = tuple(agents)

@@ -4,6 +4,7 @@ import copy
 import pickle
 import time
 
+import numpy as np
 import pytest
 
 from marft_envs import CycleError, Dependency, FlexMG, Problem, Role, Task, Team, Verdict
@@ -246,3 +247,15 @@ def test_what_a_reply_may_bring_about_is_drawn_dashed():
     drawn = team(Orchestrated("b_0")).dependency
     assert drawn.to_mermaid().splitlines() == ["flowchart LR", "    b_0 -.-> a_0", "    b_0 -.-> c_0"]
     assert '    "b_0" -> "a_0" [style=dashed]' in drawn.to_graphviz().splitlines()
+
+
+def test_orchestrated_teams_are_compared_by_the_d_they_fall_back_to():
+    matrix = np.array([[0, 1], [0, 0]])
+    same = [matrix, matrix.tolist(), [matrix[0], matrix[1]]]
+    unbound = [Orchestrated("a_0", fallback=fallback) for fallback in same]
+    assert unbound[0] == unbound[1] == unbound[2] != Orchestrated("a_0", fallback=matrix.T)
+    bound = [schedule.bound(ABC) for schedule in (*unbound, Orchestrated("a_0"))]
+    assert bound == [bound[0]] * 4 and len(set(bound)) == 1  # "chain" is that matrix
+    assert bound[0] != Orchestrated("a_0", fallback="none").bound(ABC)
+    assert bound[0] != Orchestrated("a_0", finish="DONE").bound(ABC)
+    assert bound[0] != unbound[0] and bound[0] != "chain"

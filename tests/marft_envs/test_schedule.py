@@ -70,6 +70,25 @@ def test_rounds_must_fit_the_list():
         team({"round": ["chain"]})
 
 
+@pytest.mark.parametrize(
+    ("rounds", "got"),
+    [
+        (3, "3: got int"),
+        ("chain", "'chain': got str"),
+        (None, "None: got NoneType"),
+        ({"a": 1}, r"\{'a': 1\}: got dict"),
+        (Dependency.preset("none", ["a_0"]), ".*: got Dependency"),
+    ],
+)
+def test_rounds_that_are_no_list_are_named(rounds, got):
+    with pytest.raises(TypeError, match=rf"dependency rounds={got}, expected a list of one D for each round"):
+        as_schedule({"rounds": rounds}, ABC)
+
+
+def test_an_array_may_hold_the_d_of_each_round():
+    assert len(as_schedule({"rounds": np.zeros((2, 3, 3))}, ABC).dependencies) == 2
+
+
 def test_a_function_gets_the_public_problem_and_the_transcript():
     calls = []
 
