@@ -19,6 +19,7 @@ from marft_envs.testing.answers import GARBAGE, right_answer
 from marft_envs.testing.checking import NotChecked, Report, expect, run_checks
 from marft_envs.testing.playing import difference, plain, texts
 from marft_envs.testing.processes import in_fresh_process
+from marft_envs.transcript import Turn
 from marft_envs.verdict import Outcome, Verdict
 
 TaskFn = Callable[..., Task]
@@ -249,11 +250,46 @@ def _is_written(problem: Problem) -> bool:
     return bool(golds) and all(gold in shown for gold in golds)
 
 
+def progress_before_turns(case: Case) -> None:
+    """``progress`` is None, or one whole number for each turn, which this turn's text and later turns do not change."""
+    for problem in map(case.task.problem, case.indices[:3]):
+        turns = _turns_on(problem)
+        known = case.task.progress(problem, turns)
+        if known is None:
+            continue
+        where = f"progress of {len(turns)} turns on problem {problem.index}"
+        whole = all(isinstance(number, (int, np.integer)) and not isinstance(number, bool) for number in known)
+        expect(whole and len(known) == len(turns), f"{where} is {known!r:.90}; expected one whole number each")
+        for k, turn in enumerate(turns):
+            before = case.task.progress(problem, [*turns[:k], turn._replace(text="another text")])
+            expect(
+                before is not None and list(before) == list(known[: k + 1]),
+                f"{where} begins with {list(known[: k + 1])!r:.90}, but is {before!r:.90} when turn {k} is the last "
+                "and has another text; expected what is known before each turn",
+            )
+
+
+def _turns_on(problem: Problem) -> list[Turn]:
+    """Two rounds or more by whoever the problem names: right texts, as far as gold and notes hold them, and wrong ones,
+    with a call of a tool at the end."""
+    golds = problem.gold if isinstance(problem.gold, Mapping) else {}
+    named = dict.fromkeys(str(key) for key in (*problem.private, *golds) if _AGENT.fullmatch(str(key)))
+    agents = tuple(named) or ("agent_0", "agent_1")
+    said = [*texts(plain([dict(problem.notes), problem.gold]))[:8], "", "?!", "⟦1⟧"]
+    said += ["0"] * max(0, 2 * len(agents) - len(said))
+    turns = [Turn(i // len(agents), agents[i % len(agents)], text) for i, text in enumerate(said)]
+    return [
+        *turns,
+        Turn(len(said) // len(agents), agents[len(said) % len(agents)], "<tool_call>{}</tool_call>", "call"),
+    ]
+
+
 TASK_CHECKS: dict[str, Callable[[Case], None]] = {
     check.__name__: check
     for check in (
         attributes, problem_types, pure_problem, other_process, index_errors, gold_is_correct, garbage_is_not_correct,
         huge_replies, seeds_differ, splits_apart, no_gold_in_public,
+        progress_before_turns,
     )
 }  # fmt: skip
 """Every check by name, in the order in which they run."""

@@ -10,6 +10,8 @@ import pytest
 
 import marft_envs
 from marft_envs import FlexMG, Problem, Role, Task, Team, Verdict
+from marft_envs.mathematics.relay import Relay
+from marft_envs.mathematics.report import Report
 from marft_envs.orchestration import Orchestrated
 from marft_envs.spaces import UnicodeText
 from marft_envs.stopping import Agreement
@@ -690,6 +692,26 @@ class TellsGold(Words):
         return Problem(p.index, f"{p.prompt} It is {p.gold}.", p.gold)
 
 
+class KnowsNothing(Words):
+    def progress(self, problem, turns):
+        return []
+
+
+class KnowsFloats(Words):
+    def progress(self, problem, turns):
+        return [0.5] * len(turns)
+
+
+class KnowsItsText(Words):
+    def progress(self, problem, turns):
+        return [int(turn.text == problem.gold) for turn in turns]
+
+
+class KnowsTheEnd(Words):
+    def progress(self, problem, turns):
+        return [len(turns)] * len(turns)
+
+
 @pytest.mark.parametrize(
     ("check", "message", "task"),
     [
@@ -720,6 +742,10 @@ class TellsGold(Words):
         ),
         ("splits_apart", "problem 3 of split='dev' is problem 5 of split='train', 'b 4'", Overlapping),
         ("no_gold_in_public", "every problem's text holds its gold", TellsGold),
+        ("progress_before_turns", "turns on problem 0 is []; expected one whole number each", KnowsNothing),
+        ("progress_before_turns", "is [0.5, 0.5, 0.5", KnowsFloats),
+        ("progress_before_turns", "turn 0 is the last and has another text; expected what is known", KnowsItsText),
+        ("progress_before_turns", "but is [1] when turn 0 is the last", KnowsTheEnd),
     ],
 )
 def test_each_check_catches_a_wrong_task(monkeypatch, check, message, task):
@@ -739,6 +765,18 @@ def test_right_tasks_pass_every_check():
     assert check_task(Words).passed == tuple(TASK_CHECKS)
     report = check_task(Words())
     assert set(report.not_checked) == {"seeds_differ", "splits_apart"}
+
+
+class Knows(Words):
+    """Whether the word has been said before, by turn."""
+
+    def progress(self, problem, turns):
+        return [int(any(t.text == problem.gold for t in turns[:k])) for k in range(len(turns))]
+
+
+@pytest.mark.parametrize("task", [Knows, Words, Relay, functools.partial(Report, agents=("a_0", "b_0", "c_0"))])
+def test_what_is_known_before_each_turn_is_right_progress(task):
+    assert check_task(task, only=["progress_before_turns"]).passed == ("progress_before_turns",)
 
 
 class Formatted(WantsFormat):
