@@ -22,6 +22,7 @@ class Progress:
         self.live = stream.isatty()
         self._last_line = time.monotonic()
         self._per_update: float | None = None
+        self._skipped: set[str] | None = set()  # why, as long as no batch has trained a policy
 
     def row(self, row: Mapping[str, Any]) -> None:
         """Tell what the row says."""
@@ -29,6 +30,8 @@ class Progress:
             self._line(self._evaluation(row))
         elif row["kind"] == "train":
             now = row["wall_s"]
+            reason = row.get("skipped")
+            self._skipped = self._skipped | {reason} if reason and self._skipped is not None else None
             self._per_update = now if self._per_update is None else 0.8 * self._per_update + 0.2 * now
             if self.live:
                 text = f"{self._bar(row['update'])} {self._update(row)}"
@@ -38,10 +41,15 @@ class Progress:
                 self._line(f"update {row['update']}/{self.updates}: {self._update(row)}")
 
     def close(self) -> None:
-        """Leave the live line."""
+        """Leave the live line; say so if no update trained anything."""
         if self.live:
             self.stream.write("\r\x1b[K")
             self.stream.flush()
+        if self._skipped:
+            self._line(
+                f"no batch trained a policy ({', '.join(sorted(self._skipped))}): where all scores are the same, there is "
+                "nothing to learn from; the starting team must solve some problems and fail at others"
+            )
 
     def _line(self, text: str) -> None:
         self.stream.write(("\r\x1b[K" if self.live else "") + text + "\n")

@@ -130,3 +130,17 @@ def test_a_live_line_on_a_terminal():
     live, evaluation, rest = out.getvalue().split("\r\x1b[K")[1:]
     assert live.startswith("3/10 [======              ] reward 0.500, lam_in 1.00, kl 0.010") and "\n" not in live
     assert evaluation.startswith("update 5/10: relay, sampled accuracy 75.0%") and rest == ""
+
+
+def test_a_run_that_learned_nothing_says_so_at_its_end():
+    def last_words(*rows):
+        out = io.StringIO()
+        progress = Progress(10, out)
+        for row in rows:
+            progress.row(row)
+        progress.close()
+        return out.getvalue()
+
+    idle = {**TRAIN, "skipped": "no reward variance"}
+    assert last_words(idle, idle).startswith("no batch trained a policy (no reward variance): where all scores")
+    assert last_words(idle, TRAIN, idle) == "" and last_words() == ""
