@@ -19,6 +19,7 @@ _SOURCES = ("marft_envs", "baselines", "benchmarks")
 _HASHED_PROBLEMS = 64
 _CONTROL_ITEMS = 32
 NO_ANSWER = "?"
+CONTROL = "negative_control"
 
 
 def code_version() -> dict[str, str | None]:
@@ -46,13 +47,15 @@ def _commit(root: Path) -> str | None:
 
 
 def data_of(run: RunConfig) -> dict[str, Any]:
-    """The run's problems, by split, and ``negative_control``: the score of a team that answers nothing, which must be 0
-    (None where nothing was graded)."""
+    """The run's problems, by split; those of its transfer data sets, by name; and ``negative_control``: the score of a
+    team that answers nothing, which must be 0 (None where nothing was graded)."""
     envs = {split: make(run.environment, split=split, **run.environment_arguments) for split in ("train", "test")}
     runner = BatchRunner(envs["test"], _CONTROL_ITEMS)
     items = evaluation_items(runner, _CONTROL_ITEMS, run.seed)
     control = score_items(play_items(runner, _says_nothing, items))["accuracy"]
-    return {**{split: fingerprint(env.unwrapped.task) for split, env in envs.items()}, "negative_control": control}
+    others = {name: make(run.environment, split="test", **arguments) for name, arguments in run.transfer.items()}
+    own, transfer = ({name: fingerprint(env.unwrapped.task) for name, env in found.items()} for found in (envs, others))
+    return {**own, **({"transfer": transfer} if transfer else {}), CONTROL: control}
 
 
 def fingerprint(task: Any) -> dict[str, Any]:

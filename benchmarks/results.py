@@ -22,7 +22,7 @@ from baselines.checkpoint import replace_file
 from baselines.run_config import RunConfig
 from baselines.run_folder import CHECKPOINTS, ROWS, lock
 from benchmarks.grid import Grid, GridError, differences
-from benchmarks.provenance import code_version
+from benchmarks.provenance import CONTROL, code_version
 
 HEAD, CELLS = "grid.json", "cells"
 _OURS_AT_FIRST = {CELLS, HEAD + ".tmp", ".lock"}  # what a comparison killed in its first moment leaves
@@ -54,14 +54,26 @@ class Results:
             raise GridError(f"--out {self.folder}: {fault.strerror or fault}; expected a folder to write to") from fault
 
     def open(self, grid: Grid, *, resume: bool, data: Mapping[str, Any] | None = None) -> None:
-        """Begin, or go on. GridError if the folder exists and is not to be resumed, or holds another comparison, or
-        cannot be written. data: what is known of each task's problems, for the record."""
+        """Begin, or go on. GridError if the folder exists and is not to be resumed, or holds another comparison or one
+        on other problems, or cannot be written. data: what is known of each task's problems (provenance.py)."""
         with self._told():
             head = self._found(grid, resume)
             if head is None:
                 (self.folder / CELLS).mkdir(parents=True, exist_ok=True)
                 head = {"kind": "run", "config": grid.resolved(), "config_hash": grid.hash(), "data": dict(data or {})}
                 replace_file(self.folder / HEAD, json.dumps({**head, "sessions": []}).encode())
+            else:
+                self._expect_problems(head["data"], data or {})
+
+    def _expect_problems(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+        """GridError naming the task whose problems have changed under their path."""
+        for task in (task for task in old if task in new):
+            changed = differences({**old[task], CONTROL: None}, {**new[task], CONTROL: None})
+            if changed:
+                raise GridError(
+                    f"results folder {self.folder} was begun on other problems; task {task}: {'; '.join(changed)}: "
+                    "expected the same data, or another folder with --out"
+                )
 
     def add_session(self) -> None:
         """Note what does the runs from now on."""
@@ -87,7 +99,7 @@ class Results:
         try:
             head: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
             different = differences(head["config"], json.loads(json.dumps(grid.resolved())))
-            _ = head["sessions"]
+            _ = head["sessions"], head["data"]
         except (ValueError, LookupError, TypeError) as fault:
             raise GridError(
                 f"{path}: cannot be read ({fault!r}); expected this version's head of a comparison, or another --out"

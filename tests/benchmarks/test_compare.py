@@ -103,6 +103,22 @@ def test_a_folder_that_holds_a_comparison(whole, preset, capsys):
     )
 
 
+def test_problems_that_changed_under_their_path_are_not_gone_on_with(tmp_path, capsys):
+    problems = tmp_path / "own.jsonl"
+    lines = [{"q": f"{i} + {i} = ?", "a": str(2 * i)} for i in range(16)]
+    problems.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    preset = tmp_path / "own.toml"
+    preset.write_text(SMALL + f'\n[transfer.own]\ndataset = "custom"\npath = "{problems}"\n'
+                      'columns = {prompt = "q", answer = "a"}\n')  # fmt: skip
+    command = ["--preset", str(preset), "--out", str(tmp_path / "r"), "--arms", "untrained", "--updates", "0"]
+    assert compare.main([*command, "--workers", "1"]) == 0
+    problems.write_text(problems.read_text().replace('"a": "', '"a": "1'))
+    capsys.readouterr()
+    assert compare.main([*command, "--resume"]) == 2
+    errors = capsys.readouterr().err
+    assert "was begun on other problems; task relay: transfer.own.sha256: '" in errors and errors.count("\n") == 1
+
+
 def test_killed_in_mid_run_it_goes_on_inside_the_run_to_the_same_rows(tmp_path, preset, whole):
     out = tmp_path / "killed"
     process = start("--preset", preset, "--out", out, "--workers", "1")

@@ -17,6 +17,15 @@ def test_problems_are_named_by_their_hash_and_a_team_that_says_nothing_scores_no
     assert other["train"]["sha256"] != data["train"]["sha256"]
 
 
+def test_transfer_data_are_named_by_their_hash_too():
+    one, other = (
+        data_of(replace(RUN, transfer={"more": {"dataset": "one_step", "team": "panel_2", "seed": seed}}))
+        for seed in (0, 1)
+    )
+    assert one["transfer"]["more"]["sha256"] != other["transfer"]["more"]["sha256"]
+    assert "transfer" not in data_of(RUN)
+
+
 def test_a_gold_alone_changes_the_hash():
     task = marft_envs.math_v0.env(dataset="one_step").unwrapped.task
 
