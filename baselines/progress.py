@@ -47,8 +47,8 @@ class Progress:
             self.stream.flush()
         if self._skipped:
             self._line(
-                f"no batch trained a policy ({', '.join(sorted(self._skipped))}): where all scores are the same, there is "
-                "nothing to learn from; the starting team must solve some problems and fail at others"
+                f"no batch trained a policy ({', '.join(sorted(self._skipped))}): where all scores are the same, there "
+                "is nothing to learn from; the starting team must solve some problems and fail at others"
             )
 
     def _line(self, text: str) -> None:
