@@ -2,17 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+import marft_envs
+from baselines.ladder import SINGLE, Play, for_arm
 from baselines.messages import Shuffled, message_statistics, speakers
+from baselines.run_config import RunConfig
 from marft_envs.batch import BatchRunner, Episode, Policy
 from marft_envs.verdict import Outcome
 
 Row = dict[str, Any]
 EVALUATION = 3  # names the random stream
+_BLOCK = 256
+
+
+def played_by(config: RunConfig, split: str = "train", arguments: Mapping[str, Any] | None = None) -> Play:
+    """What the run's arm plays, on its own task or with the ``arguments`` of a transfer data set; ``single`` plays
+    alone, with the whole team's budget of tokens.
+
+    split: the one that is opened to count the team's agents. ValueError where the problem is told in private parts, of
+    which one agent alone would get but one.
+    """
+    arguments = config.environment_arguments if arguments is None else arguments
+    env = marft_envs.make(config.environment, split=split, **arguments).unwrapped
+    if config.arm == SINGLE and len(env.team.agents) > 1 and env.task.problem(0).private:
+        task = config.task if arguments is config.environment_arguments else arguments.get("dataset", config.task)
+        raise ValueError(f"arm={SINGLE!r} on {task}: each agent holds a part of the problem; expected a public one")
+    return for_arm(config.arm, arguments, len(env.team.agents), config.decoding.max_new_tokens)
+
+
+def heldout_runner(config: RunConfig, arguments: Mapping[str, Any] | None = None) -> BatchRunner:
+    """The test split as the run's arm plays it: of its own task, or with the ``arguments`` of a transfer data set. No
+    other split is opened, so data sets that are for tests alone can be evaluated:
+
+        runner = heldout_runner(config)
+        team = Team(config, runner.team.agents, config.decoding)        # untrained; or load_team(folder).policy
+        episodes = play_items(runner, team.cast(None), evaluation_items(runner, config.evaluation_items, config.seed))
+        row = evaluation_row(episodes, runner.team.agents)
+
+    Raises ValueError as ``played_by`` and ``marft_envs.make`` do, DataError for data that cannot be read.
+    """
+    play = played_by(config, "test", arguments)
+    env = marft_envs.make(config.environment, split="test", **play.environment_arguments)
+    return BatchRunner(env, min(config.evaluation_items, _BLOCK))
 
 
 def evaluation_items(runner: BatchRunner, count: int, seed: int) -> list[int]:

@@ -9,18 +9,25 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 import marft_envs
 from baselines.checkpoint import Checkpoint
 from baselines.engine.torch_engine import TorchEngine
-from baselines.evaluation import EVALUATION, Row, cooperation, evaluation_items, evaluation_row, play_items
-from baselines.ladder import SINGLE, Play, for_arm
+from baselines.evaluation import (
+    EVALUATION,
+    Row,
+    cooperation,
+    evaluation_items,
+    evaluation_row,
+    heldout_runner,
+    play_items,
+    played_by,
+)
 from baselines.learner import Learner
 from baselines.measures import Stopwatch
 from baselines.messages import message_statistics
@@ -34,7 +41,6 @@ from marft_envs.batch import BatchRunner, Episode, Policy
 
 ADAPTERS = "adapters"
 _PROBLEMS, _SAMPLING, _ENVIRONMENT = 1, 2, 5  # names of the random streams under a seed
-_EVALUATION_BLOCK = 256
 _PAD = 0  # a token of every vocabulary; nothing reads it
 
 
@@ -48,8 +54,8 @@ class Run:
         self.training = BatchRunner(
             marft_envs.make(config.environment, split="train", **play.environment_arguments), config.episodes
         )
-        self.testing = self._test_runner(play.environment_arguments)
-        self.transfer = {name: self._test_runner(arguments) for name, arguments in config.transfer.items()}
+        self.testing = heldout_runner(config)
+        self.transfer = {name: heldout_runner(config, arguments) for name, arguments in config.transfer.items()}
         decoding = replace(config.decoding, max_new_tokens=play.max_new_tokens)
         self.policy = Team(config, self.training.team.agents, decoding)
         self.learner = Learner(
@@ -72,10 +78,6 @@ class Run:
     def engine(self) -> TorchEngine:
         """The engine of the first agents."""
         return self.policy.parts[0].engine
-
-    def _test_runner(self, arguments: Mapping[str, Any]) -> BatchRunner:
-        env = marft_envs.make(self.config.environment, split="test", **arguments)
-        return BatchRunner(env, min(self.config.evaluation_items, _EVALUATION_BLOCK))
 
     # ---- training
 
@@ -183,17 +185,6 @@ class Run:
         self.learner.load_state_dict(state["learner"])
         self.counts = dict(state["counts"])
         return folder.checkpoint.update
-
-
-def played_by(config: RunConfig) -> Play:
-    """What the run's arm plays; ``single`` plays alone, with the whole team's budget of tokens. ValueError where the
-    problem is told in private parts, of which one agent alone would get but one."""
-    env = marft_envs.make(config.environment, split="train", **config.environment_arguments).unwrapped
-    if config.arm == SINGLE and len(env.team.agents) > 1 and env.task.problem(0).private:
-        raise ValueError(
-            f"arm={SINGLE!r} on {config.task}: each agent holds a part of the problem; expected a public one"
-        )
-    return for_arm(config.arm, config.environment_arguments, len(env.team.agents), config.decoding.max_new_tokens)
 
 
 def load_adapters(team: Team, found: Checkpoint) -> None:

@@ -26,11 +26,11 @@ from benchmarks import command
 if __name__ == "__main__":  # what follows takes seconds to import
     command.end_at_once(f"stopped; go on with: {command.command_line('--resume')}")
 
+from baselines.evaluation import played_by
 from baselines.ladder import for_arm
 from baselines.models import load_model
 from baselines.run_config import RunConfig
 from baselines.team import check_team
-from baselines.training import played_by
 from benchmarks.grid import Grid, GridError, load_preset, with_options, with_transfer
 from benchmarks.progress import Progress
 from benchmarks.provenance import data_of
