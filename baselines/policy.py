@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -11,6 +12,8 @@ from torch import Tensor, nn
 
 from baselines.trajectory import AgentTurns
 from baselines.weights import FullWeights, LoraSettings, LoraWeights, Weights
+
+_ADAPTER = re.compile(r"[\w-]+")
 
 
 class TokenScores(NamedTuple):
@@ -165,13 +168,21 @@ class TeamPolicy(nn.Module):
 
 
 def adapters(agents: Sequence[str], sharing: Mapping[str, str]) -> dict[str, str]:
-    """Agent to adapter. ValueError for no agents, and for a name in ``sharing`` that is no agent's."""
+    """Agent to adapter. ValueError for no agents, for a name in ``sharing`` that is no agent's, and for an adapter's
+    name that peft or a file system would misread."""
     if not agents:
         raise ValueError("agents=[]: expected at least one agent")
     for agent in sharing:
         if agent not in agents:
             raise ValueError(f"sharing has the agent {agent!r}: expected one of {', '.join(agents)}")
-    return {agent: sharing.get(agent, agent) for agent in agents}
+    adapter_of = {agent: sharing.get(agent, agent) for agent in agents}
+    for agent, adapter in adapter_of.items():
+        if not isinstance(adapter, str) or not _ADAPTER.fullmatch(adapter):
+            raise ValueError(
+                f"adapter {adapter!r} of agent {agent!r}: expected letters, digits, _ and - alone, as it is a folder's "
+                "name and a part of its parameters'; sharing={agent: name} gives an agent's adapter another name"
+            )
+    return adapter_of
 
 
 def update_blocks(adapter_of: Mapping[str, str], frozen: Collection[str]) -> dict[str, tuple[str, ...]]:

@@ -61,8 +61,10 @@ class LoraWeights(nn.Module):
             for module in self.model.modules():  # ``TeamPolicy.use`` casts the weights, so peft need not cast inputs
                 if isinstance(module, BaseTunerLayer):
                     module.cast_input_dtype_enabled = False
-        parts = [(name.split("."), p) for name, p in self.model.named_parameters()]
-        self._parameters_of = {name: [p for words, p in parts if name in words] for name in names}
+        parts = [(name.split("."), p) for name, p in self.model.named_parameters()]  # ....lora_A.NAME.weight
+        self._parameters_of = {
+            name: [p for words, p in parts if words[-3].startswith("lora_") and words[-2] == name] for name in names
+        }
         self._restore_gradients()
 
     def _restore_gradients(self) -> None:
