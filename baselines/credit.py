@@ -55,19 +55,28 @@ def _sequences(batch: Batch, config: LearnerConfig) -> list[Tensor]:
 def _pay(batch: Batch, turns: Tensor, config: LearnerConfig) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """For a sequence of turns: where a step of time ends, its score, and the two flags of the episode's end. [B, K].
 
-    On an agent's own time index each turn is a step. One that is silent in the last round is paid the score on its last
-    turn, discounted by the rounds between.
+    On an agent's own time index each round is a step: what it does twice in a round (a tool call, then a reply) is paid
+    once, on the last of the two. One that is silent in the last round is paid the score on its last turn, discounted by
+    the rounds between.
     """
     if config.reward == "maporl":  # every turn is an end: what follows is in its return
         return turns, maporl(batch, config) * turns, turns, turns
     if config.bootstrap == "successor":
         return batch.round_end, batch.round_score * batch.round_end, batch.terminated, batch.ended
     last = turns & (turns.flip(-1).cumsum(-1).flip(-1) == 1)
+    ends = _last_in_round(turns, batch.round_index)
     final_round = batch.round_index.max(-1, keepdim=True).values
     later = last & (batch.round_index < final_round)
     owed = config.gamma ** (final_round - batch.round_index) * batch.score.unsqueeze(-1)
-    score = torch.where(later, batch.round_score + owed, batch.round_score * turns)
-    return turns, score, last & batch.terminated.any(-1, keepdim=True), last
+    score = torch.where(later, batch.round_score + owed, batch.round_score * ends)
+    return ends, score, last & batch.terminated.any(-1, keepdim=True), last
+
+
+def _last_in_round(turns: Tensor, round_index: Tensor) -> Tensor:
+    """Those of the ``turns`` [B, K] bool that no other of them follows in the same round. -> [B, K] bool"""
+    same = round_index.unsqueeze(-1) == round_index.unsqueeze(-2)
+    followed = (same & turns.unsqueeze(-2)).triu(1).any(-1)
+    return turns & ~followed
 
 
 def maporl(batch: Batch, config: LearnerConfig) -> Tensor:

@@ -111,3 +111,18 @@ def test_monte_carlo_returns_discount_between_rounds_only():
     # two rounds of two turns, score 1 in the last round: gamma .5 reaches the first round once
     returns = monte_carlo_returns(TWO_ROUNDS, arm("marft").with_settings({"gamma": 0.5}))
     assert returns.tolist() == [[0.5, 0.5, 1.0, 1.0]]
+
+
+def test_an_agent_that_acts_twice_in_a_round_is_paid_once():
+    """a calls a tool, speaks, then b speaks: the score 1 is worth 1 to every turn of every arm, not 1.95 to the call."""
+    batch = batch_of([[1, 1, 1]], [[0, 0, 1]], [[0, 0, 0]], [1.0])
+    for name in ("ippo", "mappo", "marft"):
+        _, returns = credit(name, batch, [[0.0, 0.0, 0.0]])
+        assert returns.tolist() == [[1.0, 1.0, 1.0]], name
+
+
+def test_two_turns_of_a_round_are_one_step_of_an_agents_own_time():
+    """gamma between rounds, gamma_in from the call to the reply: .8 * .5 * 1, .5 * 1, 1 at lam = 1."""
+    batch = batch_of([[1, 1, 1, 1]], [[0, 0, 0, 1]], [[0, 0, 1, 1]], [1.0])
+    _, returns = credit("ippo", batch, [[0.0, 0.0, 0.0, 0.0]], gamma=0.5, gamma_in=0.8, lam=1.0)
+    torch.testing.assert_close(returns, torch.tensor([[0.4, 0.5, 1.0, 1.0]]))
