@@ -244,7 +244,7 @@ class Learner:
             agent: describe(d, spread) | {"kl_coefficient": self.actor.beta[agent]}
             for agent, (d, spread) in acting.items()
         }
-        floor = self.config.advantage_floor * sum(spread for _, spread in acting.values()) / len(acting)
+        floor = self.config.advantage_floor * sum(spread for _, spread in acting.values()) / max(1, len(acting))
         factor = torch.ones_like(batch.score).unsqueeze(-1).repeat(1, int(batch.round_index.max()) + 1)  # [B, rounds]
         for adapter, sharers in self._blocks():
             acted = [agent for agent in sharers if agent in acting]
@@ -279,16 +279,19 @@ class Learner:
         """M <- clamp(M * ratio) in the rounds where the agent acted; ``factor`` [B, rounds] is changed in place."""
         new = self.actor.factor_logprobs(self.actor.token_logprobs(agent, data.turns), data.turns)
         old = self.actor.factor_logprobs(data.old_tokens, data.turns)
-        factor[place] = compound(factor[place], new, old, self.config.factor_clamp)
+        change = torch.zeros_like(factor).index_put(place, new - old, accumulate=True)  # of all its turns in a round
+        factor[place] = compound(factor, change, torch.zeros_like(factor), self.config.factor_clamp)[place]
 
 
 def _without_variance(batch: Batch, config: LearnerConfig) -> bool:
-    """Whether there is nothing to learn: all scores are the same (in every group, if groups are compared)."""
+    """Whether there is nothing to learn: all scores are the same (in every group, if groups are compared), and no
+    truncated episode has a value of the critic's in its score's place."""
     if config.bootstrap == "group":
         nothing = torch.zeros_like(batch.mask).unsqueeze(-1)
         return not bool(group_credit(batch, nothing, nothing.float())[1].any())
-    scores = batch.score if config.reward == "team" or batch.reply_score is None else batch.reply_score[batch.mask]
-    return float(scores.std(correction=0)) < 1e-8
+    if config.reward == "maporl" and batch.reply_score is not None:
+        return float(batch.reply_score[batch.mask].std(correction=0)) < 1e-8
+    return batch.views is None and float(batch.score.std(correction=0)) < 1e-8
 
 
 def _rounds(batch: Batch, turns: AgentTurns) -> tuple[Tensor, Tensor]:

@@ -33,7 +33,7 @@ def action_logprob(token_logprobs: Tensor, mask: Tensor, normalization: Normaliz
 def compound(factor: Tensor, new: Tensor, old: Tensor, clamp: tuple[float, float]) -> Tensor:
     """M^(k+1) = M^(k) exp(l_new - l_old), detached, log M clamped (MARFT eq. of the sequential update; 2.4).
 
-    factor, new, old: [B]. clamp: (low, high) bounds on M. -> [B]
+    factor, new, old: of one shape. clamp: (low, high) bounds on M. -> of that shape
     """
     low, high = torch.tensor(clamp, dtype=torch.float64).log().tolist()
     return (factor.log() + (new - old)).detach().clamp(low, high).exp()

@@ -114,7 +114,7 @@ def test_monte_carlo_returns_discount_between_rounds_only():
 
 
 def test_an_agent_that_acts_twice_in_a_round_is_paid_once():
-    """a calls a tool, speaks, then b speaks: the score 1 is worth 1 to every turn of every arm, not 1.95 to the call."""
+    """a calls a tool, speaks, then b speaks: the score 1 is worth 1 to every turn, under every arm."""
     batch = batch_of([[1, 1, 1]], [[0, 0, 1]], [[0, 0, 0]], [1.0])
     for name in ("ippo", "mappo", "marft"):
         _, returns = credit(name, batch, [[0.0, 0.0, 0.0]])

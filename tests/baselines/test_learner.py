@@ -6,10 +6,13 @@ from itertools import pairwise
 import pytest
 import torch
 
+import marft_envs
 from baselines.actor import Actor
 from baselines.config import LearnerConfig
 from baselines.ladder import ARMS, LADDER, arm
-from baselines.learner import Learner
+from baselines.learner import Learner, _without_variance
+from baselines.trajectory import Views, make_batch, select
+from marft_envs.batch import BatchRunner
 
 SETTINGS = {"normalization": "sum", "learning_rate": 1e-3}
 
@@ -179,3 +182,42 @@ def test_the_environments_reward_setting_cannot_change_what_a_learner_trains_on(
         batches.append(make_batch(episodes, setup.policy.agents, 0))
     for other in batches[1:]:
         assert torch.equal(batches[0].round_score, other.round_score)
+
+
+def test_two_turns_of_an_agent_in_a_round_enter_the_factor_together(make_setup, monkeypatch):
+    """Two rounds told as one, as if each had called a tool first: M = exp of the sum of both log-ratios."""
+    setup = make_setup(episodes=16)
+    setup.runner = BatchRunner(marft_envs.math_v0.env(dataset="relay", style="symbols", rounds=2), 16)
+    played = make_batch(setup.play((0, 7)), setup.policy.agents, 0)
+    score = played.score.unsqueeze(-1) * played.mask
+    one = replace(played, round_index=0 * played.round_index, round_end=played.ended, round_score=score)
+    config = arm("marft").with_settings({**SETTINGS, "factor_clamp": (1e-6, 1e6)})
+    learner = Learner(setup.policy, config, temperature=1.0, seed=3)
+    turns, seen, train = one.turns["reasoner_0"], {}, Actor.train
+    logprob = lambda: learner.actor.token_logprobs("reasoner_0", turns).sum(-1)  # noqa: E731 - normalization is "sum"
+    old = logprob()
+
+    def spy(self, adapter, data):
+        seen[adapter] = data.factor.clone()
+        return train(self, adapter, data)
+
+    monkeypatch.setattr(Actor, "train", spy)
+    learner.update(one)
+    ratio = torch.zeros(16).index_add(0, turns.episode, logprob() - old).exp()
+    assert (ratio - 1).abs().max() > 0.01
+    torch.testing.assert_close(seen["actor_0"], ratio[one.turns["actor_0"].episode], rtol=1e-4, atol=1e-5)
+
+
+def test_a_batch_in_which_no_model_acted_trains_no_policy(duo):
+    """Scores differ, and only scripted agents had a turn."""
+    silent = {name: select(turns, slice(0, 0)) for name, turns in duo.batch.turns.items()}
+    _, (metrics,) = learn(replace_batch(duo, replace(duo.batch, turns=silent)), arm("marft").with_settings(SETTINGS))
+    assert metrics["agents"] == {}
+
+
+def test_what_a_truncated_episode_has_in_its_scores_place_can_be_learned_from(duo):
+    """Its score of 0 is no score: beside equal scores it is no variance, and its bootstrap is something to learn."""
+    views = Views(torch.tensor([0]), torch.tensor([0]), {})
+    same = replace(duo.batch, score=torch.zeros_like(duo.batch.score))
+    assert _without_variance(same, arm("marft"))
+    assert not _without_variance(replace(same, views=views), arm("marft"))
