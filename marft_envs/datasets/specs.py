@@ -149,7 +149,8 @@ def _read_olympiadbench(row: Row) -> Item:
 
 def _read_cmath(row: Row) -> Item:
     """Chinese primary school; the level is the grade, 1 to 6."""
-    prompt, gold = row.get("problem") or row.get("question"), row.get("final_answer") or row.get("golden")
+    prompt, gold = row.get("problem") or row.get("question"), row.get("final_answer")
+    gold = row.get("golden") if gold in (None, "") else gold
     if prompt is None or gold is None:
         raise Unusable(f"neither problem and final_answer nor question and golden; columns found: {', '.join(row)}")
     notes = _level(row.get("grade")) | {"steps": row.get("reasoning_steps") or row.get("reasoning_step")}

@@ -156,7 +156,7 @@ class _Runner:
         deadline = time.monotonic() + _WALL_LIMITS * limits.wall_s + _GRACE_S + self._start_s
         most = (limits.output_mib << 20) * 6 * 3 + _BLOCK  # JSON may take six characters for one; three texts
         self._start_s = 0.0
-        if select.select([self._out], [], [], 0)[0] and os.read(self._out.fileno(), _BLOCK):
+        if self._has_output() and os.read(self._out.fileno(), _BLOCK):
             raise CommandDied("it wrote more than one line for one request")
         left, reply = memoryview(line), bytearray()
         while b"\n" not in reply[-_BLOCK:]:
@@ -165,7 +165,7 @@ class _Runner:
             self._wait(deadline, writing=bool(left))
             if left:
                 left = left[self._write(left) :]
-            if select.select([self._out], [], [], 0)[0]:
+            if self._has_output():
                 block = os.read(self._out.fileno(), _BLOCK)
                 if not block:
                     raise CommandDied(f"it ended without a reply{self._last_words()}")
@@ -175,10 +175,19 @@ class _Runner:
         return bytes(reply)
 
     def _wait(self, deadline: float, writing: bool) -> None:
+        poll = select.poll()  # select.select knows no descriptor above 1023
+        poll.register(self._out, select.POLLIN)
+        if writing:
+            poll.register(self._in, select.POLLOUT)
         seconds = deadline - time.monotonic()
-        ready = seconds > 0 and select.select([self._out], [self._in] if writing else [], [], seconds)
-        if not ready or not (ready[0] or ready[1]):
+        if seconds <= 0 or not poll.poll(seconds * 1000):
             raise CommandDied(f"no reply in time{self._last_words()}")
+
+    def _has_output(self) -> bool:
+        """Also at its end."""
+        poll = select.poll()
+        poll.register(self._out, select.POLLIN)
+        return bool(poll.poll(0))
 
     def _write(self, data: memoryview) -> int:
         try:

@@ -46,6 +46,8 @@ class Limits:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value <= 0:
                 raise ValueError(f"{name}={value!r}: expected a positive number")
+            if name != "cpu_s" and not isinstance(value, int):
+                raise ValueError(f"{name}={value!r}: expected a positive number, a whole one")
 
     @property
     def wall_s(self) -> float:

@@ -21,7 +21,9 @@ from marft_envs.sandbox.records import Ending, Run, SandboxUnavailable
 
 def main(words: Sequence[str] | None = None) -> int:
     """0 at the end of the input."""
-    parser = argparse.ArgumentParser(prog="python -m marft_envs.sandbox.runner", description=(__doc__ or "")[:58])
+    parser = argparse.ArgumentParser(
+        prog="python -m marft_envs.sandbox.runner", description=(__doc__ or "").partition(":")[0]
+    )
     parser.add_argument("--level", choices=STRONG, help="default: the strongest that holds")
     sandbox = LocalSandbox(parser.parse_args(words).level)
     serve(sys.stdin.buffer, sys.stdout.buffer, sandbox)

@@ -100,7 +100,7 @@ class _Worker:
         return found
 
     def close(self) -> None:
-        """Kill the worker and its child, which are a process group, and wait for the worker."""
+        """Kill the worker's process group, and wait for it. Its child, a session of its own, ends with it."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()

@@ -413,3 +413,8 @@ def test_the_real_library_out_of_reach_fails_within_seconds(tmp_path):
 
 def test_names_are_documented():
     assert all(f"| {name} |" in datasets.__doc__ for name in datasets.NAMES)
+
+
+def test_a_gold_of_zero_is_a_gold():
+    row = {"problem": "3 - 3 = ?", "question": "3 - 3 = ?", "final_answer": 0, "golden": None}
+    assert SPECS["cmath"].read(row).gold == SPECS["cmath"].read(row | {"final_answer": None, "golden": 0}).gold == "0"

@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import resource
 import shutil
 import signal
 import subprocess
@@ -160,6 +161,29 @@ def test_a_command_may_end_after_each_reply():
     once = ExternalSandbox(command(ANSWER + "answer(json.loads(sys.stdin.readline()), ending='done', stdout='hi')"))
     assert [once.run("x", [Stdin("")]).runs[0].stdout for _ in range(3)] == ["hi"] * 3
     assert once.run("x", [Stdin("")]).isolation == "external (none at all)"
+
+
+def test_programs_are_run_beside_more_descriptors_than_select_knows():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 2048)), hard))
+    null = os.open(os.devnull, os.O_RDONLY)
+    taken = [null]
+    try:
+        while taken[-1] < 1100:
+            taken.append(os.dup(null))
+        sandbox = ExternalSandbox(command(ANSWER + "for line in sys.stdin: answer(json.loads(line), ending='done')"))
+        run = sandbox.run("x", [Stdin("")]).runs[0]
+        sandbox.close()
+    finally:
+        for descriptor in taken:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert run.ending is Ending.DONE, run.detail
+
+
+def test_the_runner_s_help_is_whole_words():
+    help_ = subprocess.run([*RUNNER, "--help"], capture_output=True, text=True, cwd=ROOT, check=True).stdout
+    assert "Our own sandbox as a runner\n" in help_
 
 
 def test_a_killed_command_is_started_again_and_the_test_run_once_more():

@@ -365,7 +365,17 @@ def test_threads_share_a_sandbox():
     assert outputs == [True] * 40
 
 
-@pytest.mark.parametrize("limits", [{"cpu_s": 0}, {"cpu_s": float("inf")}, {"memory_mib": -1}, {"output_mib": True}])
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"cpu_s": 0},
+        {"cpu_s": float("inf")},
+        {"memory_mib": -1},
+        {"output_mib": True},
+        {"memory_mib": 512.5},
+        {"output_mib": 1.0},
+    ],
+)
 def test_limits_are_checked(limits):
     with pytest.raises(ValueError, match=f"{next(iter(limits))}=.*expected a positive number"):
         Limits(**limits)
