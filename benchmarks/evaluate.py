@@ -138,7 +138,9 @@ def transcript(episode: Episode) -> str:
 
 
 def evaluate_all(options: argparse.Namespace) -> int:
-    """One data set after the other."""
+    """One data set after the other. OSError before the first where --out cannot be written."""
+    if options.out:
+        options.out.open("a", encoding="utf-8").close()
     for dataset in options.dataset:
         print(f"evaluating {options.model} on {dataset} ({options.items} items) ...", flush=True)
         evaluate(options, dataset)

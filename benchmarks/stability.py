@@ -14,10 +14,11 @@ import numpy as np
 
 Run = Mapping[int, Mapping[str, Any]]
 
-COUNTED = ("episodes", "prompt_tokens", "generated_tokens", "trained_tokens", "optimiser_steps", "not_graded")  # so far
+COUNTED = ("episodes", "prompt_tokens", "generated_tokens", "trained_tokens", "optimiser_steps", "not_graded",
+           "truncated")  # so far  # fmt: skip
 NOT_STABILITY = {"seed", "update", "wall_s", *COUNTED}
 FEW_AGENTS = 4  # more than that share a row of the report
-SMALL_CEILING = 0.05  # below it nobody can explain anything
+SMALL_CEILING = 0.05  # below it the label explains nothing
 TEAM = "team"  # figures of the whole row, not of one agent
 
 

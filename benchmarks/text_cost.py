@@ -118,17 +118,17 @@ def _late(found: Summary | None, extreme: str) -> str:
 
 
 def _explained(figures: Summary) -> str:
-    """What the critic explains at each place of a round, beside the most that it could."""
+    """What the critic explains at each place of a round, beside what the label of Task.progress alone would."""
     found = {arm: places for arm, places in figures["explained_variance"].items() if places}
     places = list(dict.fromkeys(place for block in found.values() for place in block))
-    rows = [[arm, *(_of_ceiling(block.get(place)) for place in places)] for arm, block in found.items()]
+    rows = [[arm, *(_of_label(block.get(place)) for place in places)] for arm, block in found.items()]
     title = "Explained variance of the critic by place in the round, mean over the last quarter of updates"
     if any(figures["ceiling"] is not None for block in found.values() for figures in block.values()):
-        title += " (% of its ceiling)"
+        title += " (% of what the label explains)"
     return f"{title}\n{table(['arm', *places], rows)}" if rows else ""
 
 
-def _of_ceiling(found: Summary | None) -> str:
+def _of_label(found: Summary | None) -> str:
     if found is None:
         return NOTHING
     share = "" if found["share"] is None else f" ({100 * found['share']:.0f}%)"

@@ -235,7 +235,8 @@ def _legend(summary: Summary) -> str:
         "collapsed": f"runs that end more than {100 * COLLAPSE_FALL:.0f} points below their own running best",
         "NO_ANSWER": "of all graded texts; NOT_GRADED: of all items, a fault of the grader, in no accuracy",
         "drop": "fall of the score when the speaker's messages are shuffled between episodes; 0: nobody needs it",
-        "expl. var.": "what the critic explains of the returns, and the most that any critic could",
+        "expl. var.": "what the critic explains of the returns, and its share of what knowing the label of "
+                      "Task.progress alone would explain; a critic that reads the problem, too, may pass 100 %",
     }  # fmt: skip
     if len(summary["tasks"]) == 1:
         del words["p (Holm)"]

@@ -95,6 +95,16 @@ def test_a_large_team_is_told_in_a_row_with_its_worst_agent():
     assert "agent_3" in summary["tasks"]["relay"]["stability"]["ippo"]
 
 
+def test_truncated_episodes_are_counted_so_far_and_are_no_stability():
+    rows = make_rows()
+    for row in rows:
+        if row["kind"] == "train":
+            row["truncated"] = 3 * row["update"]
+    task = report.summarise(rows)["tasks"]["relay"]
+    assert task["budget"]["marft"]["truncated"] == 3 * max(r["update"] for r in rows if r["kind"] == "train")
+    assert not any("truncated" in figures for figures in task["stability"]["marft"].values())
+
+
 def test_explained_variance_stands_beside_its_ceiling():
     rows = make_rows()
     for row in rows:
@@ -107,7 +117,11 @@ def test_explained_variance_stands_beside_its_ceiling():
     assert found["2"] == pytest.approx({"explained": 0.3, "ceiling": 0.6, "share": 0.5})
     assert found["1"]["share"] is None and "10" not in found
     text = report.render_text(summary)
-    assert "(% of its ceiling)" in text and "0.30 (50%)" in text
+    assert (
+        "(% of what the label explains)" in text
+        and "the most that any critic could" not in text
+        and "0.30 (50%)" in text
+    )
 
 
 def test_the_fall_when_messages_are_shuffled_is_told_before_and_after():
