@@ -68,7 +68,7 @@ class RunFolder:
             )
         if not resume:
             raise ValueError(f"folder {self.folder} holds a run: expected resume (--resume), or another folder")
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = _config_in(path)
         if found["config_hash"] != self.config.hash():
             changed = "; ".join(differences(found, self.config.resolved()))
             raise ValueError(
@@ -160,6 +160,17 @@ class RunFolder:
             with contextlib.suppress(OSError):
                 rows.close()
         self._lock()
+
+
+def _config_in(path: Path) -> dict[str, Any]:
+    """A run's config.json. ValueError for a file that no run wrote."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as fault:
+        raise ValueError(f"{path}: {fault}; expected a run's {CONFIG}, or another folder") from fault
+    if not isinstance(found, dict) or "config_hash" not in found:
+        raise ValueError(f"{path} has no config_hash: expected a run's {CONFIG}, or another folder")
+    return found
 
 
 @contextlib.contextmanager

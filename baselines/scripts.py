@@ -19,15 +19,26 @@ TEXT = ".txt"
 class Scripted:
     """What ``script`` says, kept as its reader would have read it: tokens of the text, with log-probabilities of 0.
 
-    reader: of the base that reads the agent's turns for the critic. It generates nothing here.
+    reader: of the base that reads the agent's turns for the critic. It generates nothing here. where: the agent and its
+    script, for errors.
     """
 
     script: Policy
     reader: TeamSampler
+    where: str
 
     def __call__(self, requests: list[Request]) -> list[Reply]:
-        """The script's replies."""
-        return [self._kept(r, reply) for r, reply in zip(requests, self.script(requests), strict=True)]
+        """The script's replies. TypeError for what is no list of texts, ValueError for too few or too many."""
+        replies = self.script(requests)
+        wanted = f"expected a list with a str or Reply for each of its {len(requests)} requests"
+        if isinstance(replies, (str, bytes, dict)) or not isinstance(replies, Sequence):
+            raise TypeError(f"{self.where} returned {type(replies).__name__}: {wanted}")
+        if len(replies) != len(requests):
+            raise ValueError(f"{self.where} returned {len(replies)} replies: {wanted}")
+        for reply in replies:
+            if not isinstance(reply, (str, Reply)):
+                raise TypeError(f"{self.where} returned a {type(reply).__name__} among its replies: {wanted}")
+        return [self._kept(r, reply) for r, reply in zip(requests, replies, strict=True)]
 
     def _kept(self, request: Request, reply: str | Reply) -> Reply:
         text = reply if isinstance(reply, str) else reply.text

@@ -69,7 +69,7 @@ class Team:
     def __init__(self, config: RunConfig, agents: Sequence[str], decoding: Decoding) -> None:
         self.agents = tuple(agents)
         _check_agents(config, self.agents)
-        self.scripts = load_scripts(config.scripted)
+        self.scripts, self._specs = load_scripts(config.scripted), config.scripted
         names = _bases(config, self.agents)
         self.parts = [_part(config, name, names, decoding) for name in dict.fromkeys(names.values())]
         self._base_of = {agent: [part.name for part in self.parts].index(name) for agent, name in names.items()}
@@ -110,7 +110,11 @@ class Team:
         """Players for all agents. stream: as in ``rollout.TeamSampler``; None: greedy."""
         players = [TeamSampler(part.engine, part.loaded, stream) for part in self.parts]
         samplers = {agent: players[self._base_of[agent]] for agent in self.agents}
-        return Cast(samplers, {agent: Scripted(script, samplers[agent]) for agent, script in self.scripts.items()})
+        scripts = {
+            agent: Scripted(script, samplers[agent], f"scripted.{agent}={self._specs[agent]!r}")
+            for agent, script in self.scripts.items()
+        }
+        return Cast(samplers, scripts)
 
     def files(self) -> dict[str, bytes]:
         """The weights of every agent that has some: path below the checkpoint's ``adapters`` to content."""

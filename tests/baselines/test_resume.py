@@ -267,3 +267,10 @@ def test_adapters_load_with_plain_peft(whole):
         assert torch.equal(ours, theirs) and not torch.allclose(theirs, untrained, atol=1e-3)
         seen.append(theirs)
     assert not torch.allclose(*seen, atol=1e-3)  # each folder is its own agent's
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"model_type": "llama"}'])
+def test_a_foreign_config_file_is_named(tmp_path, text):
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(ValueError, match=r"config\.json.*expected a run's config\.json, or another folder"):
+        train(config(), folder=tmp_path, resume=True)
