@@ -37,13 +37,34 @@ PACKAGES = ("torch", "transformers", "peft", "pettingzoo", "gymnasium", "numpy")
 log = logging.getLogger("baselines")
 
 
+def check_folder(folder: str | Path, config: RunConfig, *, resume: bool) -> None:
+    """ValueError if the folder holds something else than this run, or holds this run and ``resume`` is False. Writes
+    nothing."""
+    folder = Path(folder)
+    ours_at_first = {".lock", CHECKPOINTS, CONFIG + ".tmp"}  # what a run killed in its first moment leaves
+    if not folder.exists() or {p.name for p in folder.iterdir()} <= ours_at_first:
+        return
+    path = folder / CONFIG
+    if not path.is_file():
+        raise ValueError(f"folder {folder} is not empty and holds no {CONFIG}: expected a run's folder, or none")
+    if not resume:
+        raise ValueError(f"folder {folder} holds a run: expected resume (--resume), or another folder")
+    found = _config_in(path)
+    if found["config_hash"] != config.hash():
+        changed = "; ".join(differences(found, config.resolved()))
+        raise ValueError(
+            f"folder {folder} holds a run with another configuration: {changed}: expected the same settings, "
+            "or another folder"
+        )
+
+
 class RunFolder:
     """Opens the folder at once, locked against a second writer. ValueError if it holds something else than this run,
     or holds this run and ``resume`` is False."""
 
     def __init__(self, folder: str | Path, config: RunConfig, *, resume: bool) -> None:
         self.folder, self.config = Path(folder), config
-        self._check(resume)
+        check_folder(self.folder, config, resume=resume)
         with _told(self.folder):
             (self.folder / CHECKPOINTS).mkdir(parents=True, exist_ok=True)
             self._lock = lock(self.folder)
@@ -56,25 +77,6 @@ class RunFolder:
         except BaseException:
             self.close()
             raise
-
-    def _check(self, resume: bool) -> None:
-        ours_at_first = {".lock", CHECKPOINTS, CONFIG + ".tmp"}  # what a run killed in its first moment leaves
-        if not self.folder.exists() or {p.name for p in self.folder.iterdir()} <= ours_at_first:
-            return
-        path = self.folder / CONFIG
-        if not path.is_file():
-            raise ValueError(
-                f"folder {self.folder} is not empty and holds no {CONFIG}: expected a run's folder, or none"
-            )
-        if not resume:
-            raise ValueError(f"folder {self.folder} holds a run: expected resume (--resume), or another folder")
-        found = _config_in(path)
-        if found["config_hash"] != self.config.hash():
-            changed = "; ".join(differences(found, self.config.resolved()))
-            raise ValueError(
-                f"folder {self.folder} holds a run with another configuration: {changed}: expected the same settings, "
-                "or another folder"
-            )
 
     def _newest(self) -> Checkpoint | None:
         found = checkpoint.newest(self.folder / CHECKPOINTS)

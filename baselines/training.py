@@ -34,7 +34,7 @@ from baselines.messages import message_statistics
 from baselines.models import LoadedModel
 from baselines.replies import progress, reply_scores
 from baselines.run_config import RunConfig
-from baselines.run_folder import RunFolder
+from baselines.run_folder import RunFolder, check_folder
 from baselines.team import Cast, Team
 from baselines.trajectory import Batch, make_batch
 from marft_envs.batch import BatchRunner, Episode, Policy
@@ -215,12 +215,12 @@ def train(
     for a full disk, NonFiniteLoss after too many updates without a finite loss.
     """
     with contextlib.ExitStack() as stack:
-        store = None
+        if folder is not None:
+            check_folder(folder, config, resume=resume)
+        run = Run(config, failures=None if folder is None else Path(folder))  # a wrong setting leaves no folder behind
+        store, done = None, -1
         if folder is not None:
             store = stack.enter_context(contextlib.closing(RunFolder(folder, config, resume=resume)))
-        run = Run(config, failures=store.folder if store else None)
-        done = -1
-        if store:
             done = run.restore(store)
             store.begin(run.policy.models())
         for update in range(done + 1, config.updates + 1):

@@ -27,10 +27,9 @@ if __name__ == "__main__":  # what follows takes seconds to import
 
 from baselines.config_files import pairs
 from baselines.engine.torch_engine import Decoding
-from baselines.evaluation import evaluation_items, play_items, score_items
-from baselines.rollout import TeamSampler
+from baselines.evaluation import evaluation_items, heldout_runner, play_items, score_items
 from baselines.run_config import RunConfig
-from baselines.training import Run
+from baselines.team import Team
 from benchmarks.intervals import wilson_interval
 from marft_envs.batch import Episode
 
@@ -95,10 +94,10 @@ def config_of(options: argparse.Namespace, dataset: str) -> RunConfig:
 def evaluate(options: argparse.Namespace, dataset: str) -> None:
     """Play, print, and keep the row."""
     config = config_of(options, dataset)
-    run = Run(config)
-    sampler = TeamSampler(run.engine, run.loaded, None if options.mode == "greedy" else (0, 3), trained=False)
+    runner = heldout_runner(config)
+    sampler = Team(config, runner.team.agents, config.decoding).cast(None if options.mode == "greedy" else (0, 3))
     start = time.perf_counter()
-    episodes = play_items(run.testing, sampler, evaluation_items(run.testing, options.items, config.seed))
+    episodes = play_items(runner, sampler, evaluation_items(runner, options.items, config.seed))
     seconds = time.perf_counter() - start
     row = score_items(episodes)
     for episode in episodes[: options.show]:

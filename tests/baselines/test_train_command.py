@@ -200,3 +200,10 @@ def test_names_of_the_package():
     assert all(getattr(baselines, name) for name in baselines.__all__)
     with pytest.raises(AttributeError, match="no attribute 'trein'"):
         _ = baselines.trein
+
+
+def test_a_wrong_setting_leaves_no_folder_that_blocks_the_right_one(tmp_path, capsys):
+    for wrong in (["--env-arg", "datset=relay"], ["--model", "tinny"]):
+        assert main([*SMALL, *wrong, "--out", str(tmp_path / "run")]) == 2
+        assert "did you mean" in capsys.readouterr().err or wrong[0] == "--model"
+        assert not (tmp_path / "run").exists()
