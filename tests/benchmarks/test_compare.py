@@ -167,6 +167,7 @@ def test_stopped_while_it_is_still_being_imported_it_is_one_line(tmp_path, prese
     assert not (tmp_path / "results").exists()
 
 
+@pytest.mark.slow
 def test_a_killed_parent_leaves_no_workers_behind(tmp_path, preset):
     process = start("--preset", preset, "--out", tmp_path / "results", "--workers", "1")
     for line in process.stdout:

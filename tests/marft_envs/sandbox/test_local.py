@@ -192,6 +192,7 @@ def test_what_crosses_to_the_tester(sandbox, name):
     assert run.ending is Ending.DONE, run.detail
 
 
+@pytest.mark.slow  # loads the machine for seconds
 def test_cpu_time_decides_and_a_loaded_machine_changes_nothing(sandbox):
     """0.4 s of work under a limit of 0.5 s, beside eight busy processes for each core: the wall limit of 2 s passes."""
     program = "import time\nwhile time.process_time() < 0.4: pass\nprint(1)"
