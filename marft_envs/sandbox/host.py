@@ -15,7 +15,7 @@ from typing import Any
 from marft_envs.sandbox.records import Limits, SandboxUnavailable
 
 _START = Path(__file__).parent / "inside" / "start.py"
-_ENVIRONMENT = {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+_ENVIRONMENT = {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "LD_BIND_NOW": "1"}
 _START_S = 60.0
 _GRACE_S = 10.0
 

@@ -21,7 +21,6 @@ CHANNEL, RESULT = 3, 4
 
 def run(spec: dict[str, Any]) -> None:
     """Play the role that the spec names; the process ends in here."""
-    program.new_streams()
     role = _ROLES[spec["role"]]
     program.ending(lambda: role(spec))
 

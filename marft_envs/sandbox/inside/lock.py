@@ -49,7 +49,7 @@ class Lock:
         """The lock for this process's children. places: folders that they must be able to read."""
         drop = os.geteuid() == 0 and ruleset is not None and _is_mapped(NOBODY)
         if ruleset is not None:
-            seccomp.build(0)  # made here once, so that children inherit it
+            seccomp.prepare()
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         keep_read = os.geteuid() == 0 and not all(map(_all_may_read, places))
         return cls(ruleset, drop, keep_read, pages * resource.getpagesize())
@@ -89,7 +89,7 @@ class Lock:
             raise OSError(ctypes.get_errno(), "no_new_privs")
         landlock.restrict(self.ruleset)
         os.close(self.ruleset)
-        seccomp.load(seccomp.build(os.getpid()))
+        seccomp.load()
 
     def _limit(self, cpu_s: float, memory_bytes: int, output_bytes: int) -> None:
         seconds = int(cpu_s) + 2  # the server looks at the clock; this is for threads on many cores

@@ -1,8 +1,9 @@
 """The filter of system calls: an allow-list, as a BPF program built by hand and loaded with prctl.
 
 By hand because the binding on PyPI (pyseccomp 0.1.2) needs libseccomp on the host and has not moved for years, while
-the program is one loop. Whatever is not named here fails with EPERM: sockets, execve, fork, ptrace, mount, unshare,
-memfd_create (it escapes RLIMIT_AS), shared memory, io_uring, bpf, keyctl, chmod, and what later kernels bring.
+the program is one table. A search tree, not a list: the kernel tries a new filter on every number there is, for its
+cache of what is always allowed. Whatever is not named here fails with EPERM: sockets, execve, fork, ptrace, mount,
+unshare, memfd_create (it escapes RLIMIT_AS), shared memory, io_uring, bpf, keyctl, chmod, and what later kernels bring.
 """
 
 from __future__ import annotations
@@ -42,11 +43,10 @@ sendto:44:206 ioctl:16:29 prctl:157:167 fcntl:72:25
 """
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # column, AUDIT_ARCH
 
-_LOAD, _EQUAL, _SET, _AND, _RETURN = 0x20, 0x15, 0x45, 0x54, 0x06  # BPF: ld word, jeq, jset, and, ret
+_LOAD, _EQUAL, _FROM, _SET, _AND, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06  # BPF: ld word, jeq, jge, jset, and, ret
 _ALLOW, _ERRNO, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
 _REFUSE = _ERRNO | errno.EPERM
 _NUMBER, _ARCH, _ARGUMENTS = 0, 4, 16  # offsets in struct seccomp_data; an argument is 8 bytes, low half first
-_X32 = 0x40000000  # the second table of x86_64 has this bit in its numbers
 _CLONE_THREAD, _CLONE_NEW = 0x00010000, 0x7E020080  # every CLONE_NEW* flag
 _IOCTLS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)  # TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIO(N)CLEX
 _FCNTLS = (0, 1, 2, 3, 4, 5, 6, 7, 1030, 1032, 1034)  # not F_SETOWN and F_SETSIG, which send signals to any process
@@ -54,6 +54,8 @@ _PRCTLS = (15, 16, 0x53564D41)  # thread names, names of memory areas
 _PRCTL_SET_SECCOMP, _MODE_FILTER = 22, 2
 _STAND_IN = 0x5EED1234
 _SIGKILL = 9
+
+_libc = ctypes.CDLL(None, use_errno=True)
 
 Instruction = tuple[int, int, int, int]
 """(code, jump if true, jump if false, operand)."""
@@ -68,34 +70,54 @@ def supported() -> bool:
 def _template() -> bytes:
     """The filter with a stand-in for the process that may send signals to itself only."""
     column, arch = _MACHINES[platform.machine()]
-    allowed, checked = _numbers(_ALLOWED, column), _numbers(_CHECKED, column)
-    program: list[Instruction] = [
-        (_LOAD, 0, 0, _ARCH),
-        (_EQUAL, 1, 0, arch),
-        (_RETURN, 0, 0, _KILL),
-        (_LOAD, 0, 0, _NUMBER),
-        (_SET, 0, 1, _X32),
-        (_RETURN, 0, 0, _REFUSE),
-    ]
-    for number in allowed.values():
-        program += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ALLOW)]
-    for name, block in _conditions(_STAND_IN).items():
-        program += [(_EQUAL, 0, len(block), checked[name]), *block]
-    program.append((_RETURN, 0, 0, _REFUSE))
+    allow, refuse = [(_RETURN, 0, 0, _ALLOW)], [(_RETURN, 0, 0, _REFUSE)]
+    blocks = dict.fromkeys(_numbers(_ALLOWED, column).values(), allow)
+    checked, conditions = _numbers(_CHECKED, column), _conditions(_STAND_IN)
+    blocks |= {number: conditions[name] for name, number in checked.items()}
+    program = [(_LOAD, 0, 0, _ARCH), (_EQUAL, 1, 0, arch), (_RETURN, 0, 0, _KILL), (_LOAD, 0, 0, _NUMBER)]
+    program += _tree(_intervals(blocks, refuse))
     return b"".join(struct.pack("HBBI", *instruction) for instruction in program)
 
 
-def build(pid: int) -> bytes:
-    """The filter for the process ``pid``."""
-    return _template().replace(struct.pack("I", _STAND_IN), struct.pack("I", pid))
+def _intervals(blocks: dict[int, list[Instruction]], other: list[Instruction]) -> list[tuple[int, list[Instruction]]]:
+    """(first number, block) of each run of numbers with one block, from 0 on; the last has no end."""
+    found = [(0, other)]
+    for number in sorted(blocks):
+        if found[-1][0] == number:  # what follows the number before
+            found.pop()
+        if not found or found[-1][1] is not blocks[number]:
+            found.append((number, blocks[number]))
+        found.append((number + 1, other))
+    return found
 
 
-def load(program: bytes) -> None:
+def _tree(intervals: list[tuple[int, list[Instruction]]]) -> list[Instruction]:
+    """Which interval the loaded number is in, halving them; then its block."""
+    if len(intervals) == 1:
+        return intervals[0][1]
+    half = len(intervals) // 2
+    below, above = _tree(intervals[:half]), _tree(intervals[half:])
+    return [(_FROM, len(below), 0, intervals[half][0]), *below, *above]
+
+
+@functools.cache
+def _prepared() -> tuple[ctypes.Array[ctypes.c_char], bytes]:
+    """Room for a filter, and the struct sock_fprog that points to it."""
+    size = len(_template())
+    room = ctypes.create_string_buffer(size)
+    return room, struct.pack("HxxxxxxP", size // 8, ctypes.addressof(room))
+
+
+def prepare() -> None:
+    """Do all that is the same for every process; those forked after it have it."""
+    _prepared()
+
+
+def load() -> None:
     """Put the calling process under the filter, for good. Needs no_new_privs. OSError when the kernel refuses."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    buffer = ctypes.create_string_buffer(program, len(program))
-    header = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(buffer))
-    if libc.prctl(_PRCTL_SET_SECCOMP, _MODE_FILTER, header, 0, 0):
+    room, header = _prepared()
+    room.raw = _template().replace(struct.pack("I", _STAND_IN), struct.pack("I", os.getpid()))
+    if _libc.prctl(_PRCTL_SET_SECCOMP, _MODE_FILTER, header, 0, 0):
         raise OSError(ctypes.get_errno(), f"seccomp: {os.strerror(ctypes.get_errno())}")
 
 

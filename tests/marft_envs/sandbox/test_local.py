@@ -77,6 +77,14 @@ HONEST = {
     "raises_its_stack": (
         "import resource\nresource.setrlimit(resource.RLIMIT_STACK, (resource.RLIM_INFINITY,) * 2)\nprint(1)", "", "1\n",
     ),
+    "threads_that_the_module_knows": (
+        "import threading\nt = threading.Timer(0.01, print, ('late',))\nt.start()\n"
+        "print(threading.active_count(), threading.current_thread() is threading.main_thread())", "", "2 True\nlate\n",
+    ),
+    "streams_know_their_files": (
+        "import os, sys\nprint(sys.stdin.fileno(), sys.stdin.isatty(), sys.stdout.seekable(), sys.stdin.seekable())\n"
+        "sys.stdin.readline()\nsys.stdin.seek(0)\nprint(sys.stdin.read(), end='')", "a\nb\n", "0 False True True\na\nb\n",
+    ),
     "asyncio": ("import asyncio\nasync def f(): await asyncio.sleep(0.01); print(1)\nasyncio.run(f())", "", "1\n"),
     "executor": (
         "from concurrent.futures import ThreadPoolExecutor as P\nprint(list(P(2).map(abs, [-1, 2])))", "", "[1, 2]\n",
@@ -155,6 +163,20 @@ def test_customary_imports_are_there_when_asked_for(sandbox):
 def test_every_test_is_in_a_fresh_process(sandbox):
     program = "import builtins\nbuiltins.n = getattr(builtins, 'n', 0) + 1\nprint(builtins.n)"
     assert [run.stdout for run in sandbox.run(program, [Stdin("")] * 3, QUICK).runs] == ["1\n"] * 3
+
+
+def test_chance_and_sets_are_the_same_in_every_run_and_every_server():
+    program = "import random\nprint(random.random(), random.sample(range(99), 5), set('abcdef'))"
+    said = set()
+    for _ in range(2):
+        box = LocalSandbox()
+        said |= {stdin(box, program).stdout for _ in range(2)}
+        box.close()
+    assert len(said) == 1
+
+
+def test_the_environment_is_empty(sandbox):
+    assert stdin(sandbox, "import os; print(dict(os.environ))").stdout == "{}\n"
 
 
 def test_asserts_run_beside_the_program(sandbox):
