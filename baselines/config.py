@@ -115,6 +115,8 @@ class LearnerConfig:
     critic_network: Literal["additive", "head", "transformer"] = "additive"
     """The additive critic on separately encoded turns, a value head on the reference's reading of the concatenated
     history, or a small transformer from scratch on its tokens."""
+    critic_private: bool = True
+    """Whether a central critic reads the problem's private parts, in the prompts of the turns (algorithms.md 2.5)."""
     value_loss: Literal["bce", "huber"] = "bce"
     """Cross-entropy on the Monte-Carlo return in [0, 1], or clipped Huber on the GAE return."""
     value_clip: float = 0.2
@@ -151,6 +153,9 @@ class LearnerConfig:
             "bootstrap", self.bootstrap != "successor" or self.critic == "central", "own unless critic='central'"
         )
         self._require("reward", self.reward == "team" or self.bootstrap == "own", "'team' unless bootstrap='own'")
+        self._require(
+            "critic_private", self.critic_private is True or self.critic == "central", "true unless critic='central'"
+        )
         alone = self.bootstrap == "group"
         self._require("critic", (self.critic == "none") == alone, "'none' with bootstrap='group', and only then")
         self._require("group_size", not alone or self.group_size > 1, "at least 2 with bootstrap='group'")

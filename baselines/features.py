@@ -97,7 +97,8 @@ def _scalars(logprob: Tensor, gap: Tensor) -> Tensor:
 def read_reference(
     policy: Policies, batch: Batch, config: LearnerConfig, target: Tensor, temperature: float, rows: int
 ) -> tuple[TurnFeatures, dict[str, Tensor]]:
-    """One pass of the frozen reference over the batch (a second one for a "head" critic, which reads the history).
+    """One pass of the frozen reference over the batch (a second one where the critic reads something else than the
+    agents do: the history before a turn, or prompts without private parts).
 
     Every turn is read by the base of its own agent; what a smaller base says fills the first columns. target: [B, K].
     rows: turns per forward pass. -> features, {agent: log pi_0 [N, T]}
@@ -107,11 +108,11 @@ def read_reference(
     prompt = torch.zeros(*shape, width)
     message = torch.zeros(*shape, (1 + ACTION_STATES) * width + SCALARS)
     within = torch.zeros(*decisions.shape, width + SCALARS) if config.credit == "token" else None
-    inputs, history, length = batch.turns, None, None
+    inputs, history, length = batch.critic_turns or batch.turns, None, None
     if config.critic_network == "head":
-        inputs = _histories(policy, batch, batch.turns, config)
+        inputs = _histories(policy, batch, inputs, config)
     elif config.critic_network == "transformer":
-        history, length = _tokens(batch, _histories(policy, batch, batch.turns, config))
+        history, length = _tokens(batch, _histories(policy, batch, inputs, config))
     logprobs = {}
     for agent, turns in batch.turns.items():
         parts: list[Tensor] = []
@@ -199,7 +200,7 @@ def with_histories(
     """The wanted turns with what was said before in front of each prompt: the prompts and actions of all earlier turns
     of the episode (joint), or of the agent's own. limits: by agent, tokens in all; the oldest are left out."""
     text = {}
-    for agent, turns in batch.turns.items():
+    for agent, turns in (batch.critic_turns or batch.turns).items():
         for i, (b, k) in enumerate(zip(turns.episode.tolist(), turns.slot.tolist(), strict=True)):
             text[b, k] = agent, turns.tokens[i][turns.token_mask[i]]
     return {agent: _behind_history(agent, turns, text, joint, limits[agent]) for agent, turns in wanted.items()}

@@ -18,13 +18,18 @@ ROLES = ("system", "user", "assistant")
 TASK = "task"
 
 
-def render(messages: Sequence[Message], loaded: LoadedModel, reply_prefix: str = "") -> list[int]:
+def render(
+    messages: Sequence[Message], loaded: LoadedModel, reply_prefix: str = "", *, nothing: int | None = None
+) -> list[int]:
     """Token ids [T] of the prompt that `messages` make for `loaded`; the reply begins with `reply_prefix`.
 
     A template that knows names (the tiny model's) gets the messages as they are. Other chat templates know two
     speakers only: neighbouring user messages become one, with `name: text` for what other agents wrote. A model
-    without a chat template reads plain text with blank lines.
+    without a chat template reads plain text with blank lines. nothing: the id that stands for a prompt without a token,
+    where that is no error.
     """
+    if not messages and nothing is not None:
+        return [nothing]
     _check(messages)
     tokenizer: Any = loaded.tokenizer
     if tokenizer.chat_template is None:
@@ -32,6 +37,8 @@ def render(messages: Sequence[Message], loaded: LoadedModel, reply_prefix: str =
     else:
         chat = [dict(message) for message in messages] if loaded.names_in_template else merge_users(messages)
         ids = tokenizer(_chat_text(chat, tokenizer, reply_prefix), add_special_tokens=False)["input_ids"]
+    if not ids and nothing is not None:
+        return [nothing]
     if not ids:
         raise ValueError(f"messages: no token to start from, expected some text for {loaded.name!r}, got {messages!r}")
     return list(ids)

@@ -38,9 +38,11 @@ class TeamSampler:
         self.generated_tokens += sum(len(g.action_ids) for g in generations)
         return [Reply(g.text, g) for g in generations]
 
-    def prompt(self, observation: Mapping[str, Any]) -> list[int]:
-        """The ids that are read where an agent observes this."""
-        ids = render(observation["messages"], self.loaded, observation["reply_prefix"])
+    def prompt(self, observation: Mapping[str, Any], *, may_be_empty: bool = False) -> list[int]:
+        """The ids that are read where an agent observes this. may_be_empty: an end token stands for no text at all,
+        which is an error otherwise."""
+        nothing = self.loaded.tokenizer.eos_token_id if may_be_empty else None
+        ids = render(observation["messages"], self.loaded, observation["reply_prefix"], nothing=nothing)
         limit = self.engine.decoding.max_prompt_tokens
         return truncate_prompt(ids, limit, bos_token_id=self.loaded.tokenizer.bos_token_id)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import nn
@@ -14,7 +14,8 @@ from baselines.policy import TeamPolicy, adapters, update_blocks
 from baselines.rollout import TeamSampler
 from baselines.run_config import RunConfig
 from baselines.scripts import Scripted, load_scripts
-from marft_envs.batch import Reply, Request
+from marft_envs.batch import Episode, Reply, Request
+from marft_envs.observation import without_private
 from marft_envs.suggest import expected
 
 
@@ -44,6 +45,29 @@ class Cast:
     def prompt(self, agent: str, observation: Mapping[str, Any]) -> list[int]:
         """The ids that the agent's base reads where the agent observes this."""
         return self.samplers[agent].prompt(observation)
+
+    def public(self, episode: Episode) -> Episode:
+        """The episode as nobody played it: the same actions, each behind the agent's prompt without its private part,
+        and final views without them. For a critic that must not read those."""
+        assert episode.problem is not None
+        private = episode.problem.private
+
+        def without(agent: str, observation: Mapping[str, Any]) -> dict[str, Any]:
+            return {**observation, "messages": without_private(observation["messages"], private.get(agent, ""))}
+
+        steps = []
+        for step in episode.steps:
+            agent = step.request.agent
+            ids = self.public_prompt(agent, without(agent, step.request.observation))
+            steps.append(replace(step, kept=replace(step.kept, prompt_ids=tuple(ids))))
+        final = episode.final
+        if final is not None:
+            final = replace(final, observations={a: without(a, seen) for a, seen in final.observations.items()})
+        return replace(episode, steps=steps, final=final)
+
+    def public_prompt(self, agent: str, observation: Mapping[str, Any]) -> list[int]:
+        """The ids of an observation of a ``public`` episode, which may hold no text at all."""
+        return self.samplers[agent].prompt(observation, may_be_empty=True)
 
     @property
     def prompt_tokens(self) -> int:

@@ -130,7 +130,7 @@ class Run:
             return None
         labels = [progress(task, e) for e in episodes]
         known = [found for found in labels if found is not None]
-        return make_batch(
+        batch = make_batch(
             episodes,
             self.policy.agents,
             _PAD,
@@ -138,6 +138,10 @@ class Run:
             prompt=cast.prompt,
             reply_scores=scores,
         )
+        if self.learner.config.critic_private:
+            return batch
+        public = make_batch([cast.public(e) for e in episodes], self.policy.agents, _PAD, prompt=cast.public_prompt)
+        return replace(batch, critic_turns=public.turns, views=public.views)
 
     def _count(self, episodes: Sequence[Episode], cast: Cast, metrics: Row) -> None:
         self.counts["episodes"] += len(episodes)

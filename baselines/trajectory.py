@@ -71,7 +71,8 @@ class Batch:
     round_score: [B, K] the team's score of that turn's round, written on every turn of it. score: [B]; 0 where the
     episode was truncated. group: [B], equal for episodes on one problem. label: [B, K] whole numbers, what is known of
     an episode before a turn; None if nobody labelled it. views: of the truncated episodes, None if there are none.
-    reply_score: [B, K] what the task says of each turn's own reply; None if it was not asked.
+    reply_score: [B, K] what the task says of each turn's own reply; None if it was not asked. critic_turns: the same
+    turns as the critic is to read them, with the views; None if that is what the agents read.
     """
 
     agents: tuple[str, ...]
@@ -89,6 +90,7 @@ class Batch:
     label: Tensor | None = None
     views: Views | None = None
     reply_score: Tensor | None = None
+    critic_turns: dict[str, AgentTurns] | None = None
 
     @property
     def scored(self) -> Tensor:

@@ -6,6 +6,8 @@ observation; algorithms.md section 1). Nothing here can see the gold: it gets ``
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from marft_envs.task import PublicProblem
 from marft_envs.team import Role
 from marft_envs.transcript import Turn
@@ -25,6 +27,22 @@ def opening(agent: str, role: Role, problem: PublicProblem, briefing: str = "") 
         {"role": "user", "name": "task", "content": task},
     )
     return tuple(message for message in messages if message["content"])
+
+
+def without_private(messages: Sequence[Message], private: str) -> tuple[Message, ...]:
+    """An observation's messages without the private part, which ends what ``opening`` says of the task. ValueError if
+    it is not there."""
+    if not private:
+        return tuple(messages)
+    said = [message["content"] if message["name"] == "task" else "" for message in messages]
+    fits = (i for i, text in enumerate(said) if text and (text.endswith(private) or private.endswith(text)))
+    place = next(fits, None)
+    if place is None:
+        raise ValueError(f"messages={list(messages)!r}: expected one by 'task' that ends with {private!r}")
+    whole = said[place].endswith(private)  # else its beginning was cut off, and with it all that stood before
+    public = said[place].removesuffix(private).removesuffix("\n\n") if whole else ""
+    kept = [{**messages[place], "content": public}] if public else []
+    return (*messages[:place], *kept, *messages[place + 1 :])
 
 
 def heard(agent: str, limit: int, turn: Turn) -> Message:
