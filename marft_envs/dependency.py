@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from marft_envs import diagram
+from marft_envs.given import some_word
 from marft_envs.suggest import did_you_mean, expected
 
 PRESETS = ("none", "chain", "star", "tree", "layers", "full")
@@ -35,7 +36,7 @@ class Dependency:
     """
 
     def __init__(self, agents: Sequence[str], matrix: Any) -> None:
-        self.agents = tuple(agents)
+        self.agents = tuple(some_word("agent", agent) for agent in agents)
         if len(set(self.agents)) != len(self.agents) or not self.agents:
             raise ValueError(f"agents={list(self.agents)!r}: expected at least one agent and no name twice")
         n = len(self.agents)

@@ -30,6 +30,7 @@ import numpy as np
 
 from marft_envs import diagram
 from marft_envs.dependency import CycleError, Dependency, as_dependency
+from marft_envs.given import some_word
 from marft_envs.schedule import Extension, Schedule, Transcript, indented, name_of, over_some
 from marft_envs.stopping import has_word
 from marft_envs.suggest import expected
@@ -66,7 +67,11 @@ class Orchestrated(Schedule):
         fallback: Any = "chain",
         agents: Sequence[str] = (),
     ) -> None:
-        self.orchestrator, self.finish, self.fallback, self.syntax = orchestrator, finish, fallback, syntax
+        if syntax is not None and not isinstance(syntax, str):
+            raise TypeError(f"Orchestrated syntax={syntax!r:.80}: got {type(syntax).__name__}, expected a text or None")
+        self.orchestrator = some_word("Orchestrated orchestrator", orchestrator)
+        self.finish = some_word("Orchestrated finish", finish)
+        self.fallback, self.syntax = fallback, syntax
         self.read: Reader = read or names_plan
         if syntax is None and _syntax_of(self.read) is None:
             raise ValueError(
@@ -80,6 +85,8 @@ class Orchestrated(Schedule):
                 raise ValueError(expected("orchestrator", orchestrator, self.agents))
             if len(self.agents) < 2:
                 raise ValueError(f"orchestrator={orchestrator!r} is alone: expected at least one other agent")
+            if finish in self.agents:
+                raise ValueError(f"Orchestrated finish={finish!r}: expected a word that is no agent's name")
             self.others = tuple(a for a in self.agents if a != orchestrator)
             self._first = Dependency.preset("none", [orchestrator])
             self._fallback = as_dependency(fallback, self.others)

@@ -6,10 +6,11 @@ A rule is a callable ``(turns of the round just played, task) -> bool``; a Team 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from marft_envs.given import repeated, some_word
 from marft_envs.task import Task
 from marft_envs.transcript import Turn
 
@@ -23,8 +24,11 @@ class Agreement:
     agents: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        if len(self.agents) < 2:
-            raise ValueError(f"stop: agreement of {list(self.agents)}: expected at least two agents")
+        if isinstance(self.agents, str) or not isinstance(self.agents, Iterable):
+            raise TypeError(f"Agreement agents={self.agents!r:.80}: expected several agents in a list or tuple")
+        object.__setattr__(self, "agents", tuple(some_word("Agreement agent", agent) for agent in self.agents))
+        if len(self.agents) < 2 or repeated(self.agents):
+            raise ValueError(f"stop: agreement of {list(self.agents)}: expected at least two agents, and no name twice")
 
     def __call__(self, turns: Sequence[Turn], task: Task) -> bool:
         answers = {turn.agent: task.answer_of(turn.text) for turn in turns if turn.agent in self.agents}
@@ -38,6 +42,10 @@ class Word:
 
     agent: str
     word: str
+
+    def __post_init__(self) -> None:
+        for name in ("agent", "word"):
+            some_word(f"Word {name}", getattr(self, name))
 
     @property
     def agents(self) -> tuple[str, ...]:
@@ -57,15 +65,20 @@ def as_stop_rule(spec: Any, agents: Sequence[str]) -> StopRule | None:
     """A rule from a rule, None, or a team file's ``{"agreement": [agents]}`` or ``{"word": [agent, word]}``."""
     rule = spec
     if isinstance(spec, dict):
-        if list(spec) == ["agreement"]:
-            rule = Agreement(tuple(spec["agreement"]))
-        elif list(spec) == ["word"] and len(spec["word"]) == 2:
-            rule = Word(*spec["word"])
-        else:
-            raise ValueError(f"stop={spec!r}: expected {{'agreement': [agents]}} or {{'word': [agent, word]}}")
+        rule = _of_a_file(spec)
     if rule is not None and not callable(rule):
         raise TypeError(f"stop={spec!r}: expected a rule (turns, task) -> bool, Agreement(...), Word(...) or None")
     strangers = [a for a in getattr(rule, "agents", ()) if a not in agents]
     if strangers:
         raise ValueError(f"stop names {strangers}: expected some of {list(agents)}")
     return rule
+
+
+def _of_a_file(table: dict[str, Any]) -> StopRule:
+    kind, words = next(iter(table.items())) if len(table) == 1 else ("", None)
+    if isinstance(words, (list, tuple)):
+        if kind == "agreement":
+            return Agreement(tuple(words))
+        if kind == "word" and len(words) == 2:
+            return Word(*words)
+    raise ValueError(f"stop={table!r}: expected {{'agreement': [agents]}} or {{'word': [agent, word]}}")

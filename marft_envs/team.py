@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from marft_envs.dependency import Dependency
+from marft_envs.given import repeated
 from marft_envs.indexing import whole_number
 from marft_envs.schedule import Schedule, as_schedule
 from marft_envs.stopping import Agreement, StopRule, Word, as_stop_rule
@@ -47,12 +48,13 @@ class Role:
         for name, least in (("max_chars", 1), ("max_observed_chars", 1), ("max_tool_calls", 0)):
             whole_number(f"Role {name}", getattr(self, name), least)
         for name in ("choices", "tools"):
-            if isinstance(getattr(self, name), str):
+            if isinstance(getattr(self, name), str) or not isinstance(getattr(self, name), Iterable):
                 raise TypeError(f"Role {name}={getattr(self, name)!r:.80}: expected several in a list or tuple")
-        if not all(isinstance(choice, str) for choice in self.choices):
-            raise TypeError(f"Role choices={self.choices!r:.80}: expected texts")
-        object.__setattr__(self, "choices", tuple(self.choices))
+        object.__setattr__(self, "choices", _as_choices(tuple(self.choices), self.max_chars))
         object.__setattr__(self, "tools", tuple(_as_tool(tool) for tool in self.tools))
+        names = [tool.name for tool in self.tools]
+        if repeated(names):
+            raise ValueError(f"Role tools={names}: expected no name twice")
 
     @property
     def profile(self) -> str:
@@ -60,10 +62,21 @@ class Role:
         return "\n\n".join(part for part in (self.instructions, describe(self.tools) if self.tools else "") if part)
 
 
+def _as_choices(choices: tuple[Any, ...], max_chars: int) -> tuple[str, ...]:
+    """Replies that can be told apart and said in full."""
+    if not all(isinstance(choice, str) for choice in choices):
+        raise TypeError(f"Role choices={choices!r:.80}: expected texts")
+    if twice := repeated(choices):
+        raise ValueError(f"Role choices={choices!r:.80}: expected none twice, got {twice}")
+    if any(len(choice) > max_chars for choice in choices):
+        raise ValueError(f"Role choices={choices!r:.80}: expected at most max_chars={max_chars} characters")
+    return choices
+
+
 def _as_tool(spec: Any) -> Tool:
     if isinstance(spec, Tool):
         return spec
-    if spec not in TOOLS:
+    if not isinstance(spec, str) or spec not in TOOLS:
         known = f"{', '.join(TOOLS)} or a marft_envs.tools.Tool{did_you_mean(spec, TOOLS)}"
         raise ValueError(f"tool {spec!r}: expected one of {known}")
     return TOOLS[spec]
@@ -158,8 +171,11 @@ class Team:
         text = Path(source).read_text(encoding="utf-8") if is_file else str(source)
         try:
             table = yaml.safe_load(text)
+            twice = _repeated_key(yaml.compose(text, Loader=yaml.SafeLoader))
         except yaml.YAMLError as fault:
             raise ValueError(f"team file: {fault}") from fault
+        if twice:
+            raise ValueError(f"team file: {twice!r} stands twice in a mapping, expected it once")
         if not isinstance(table, dict) or not isinstance(table.get("roles"), dict):
             raise ValueError(f"team file: got {table!r:.80}, expected a mapping with 'roles'")
         unknown = sorted(set(table) - {"roles", "dependency", "stop"})
@@ -213,6 +229,18 @@ def _role(agent: str, entry: Any) -> Role:
             f"role of {agent}: got {entry!r:.80}, expected its instructions, or some of {', '.join(names)}"
         )
     return Role(**(entry or {}))
+
+
+def _repeated_key(node: Any, depth: int = 3) -> str:
+    """A key that stands twice in a mapping of a team file, "" where there is none: YAML keeps the last one silently.
+
+    node: of the file. depth: of the mappings, down to a role's fields.
+    """
+    if depth == 0 or getattr(node, "id", "") != "mapping":
+        return ""
+    here = repeated(key.value for key, _ in node.value)
+    below = (_repeated_key(entry, depth - 1) for _, entry in node.value)
+    return str(here[0]) if here else next(filter(None, below), "")
 
 
 def _yaml() -> Any:

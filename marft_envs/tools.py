@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from marft_envs.given import some_word
+
 _TYPES: dict[str, type | tuple[type, ...]] = {"string": str, "integer": int, "number": (int, float), "boolean": bool}
 
 
@@ -37,6 +39,12 @@ class Tool:
     function: Callable[..., Any]
 
     def __post_init__(self) -> None:
+        some_word("Tool name", self.name)
+        if not isinstance(self.description, str):
+            got = type(self.description).__name__
+            raise TypeError(f"Tool description={self.description!r:.80}: got {got}, expected a text")
+        for parameter in self.parameters:
+            some_word("Tool parameter", parameter)
         wrong = {k: v for k, v in self.parameters.items() if v not in _TYPES}
         if wrong:
             raise ValueError(f"tool {self.name!r} parameters {wrong}: expected types {', '.join(_TYPES)}")

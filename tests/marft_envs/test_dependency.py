@@ -95,6 +95,20 @@ def test_bad_specs_are_named(spec, error, message):
         as_dependency(spec, ABC)
 
 
+@pytest.mark.parametrize(
+    ("agents", "error", "message"),
+    [
+        ([], ValueError, "expected at least one agent and no name twice"),
+        (["a_0", "a_0"], ValueError, r"agents=\['a_0', 'a_0'\]: expected at least one agent and no name twice"),
+        (["a_0", ""], ValueError, "agent='': expected a word, not a blank"),
+        (["a_0", 1], TypeError, "agent=1: got int, expected a word"),
+    ],
+)
+def test_bad_names_are_named(agents, error, message):
+    with pytest.raises(error, match=message):
+        Dependency.preset("none", agents)
+
+
 def test_it_prints_who_sees_whom():
     assert str(Dependency.preset("chain", ABC)).splitlines() == [
         "a_0 sees nobody", "b_0 sees a_0", "c_0 sees b_0",

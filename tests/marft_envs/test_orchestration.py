@@ -92,6 +92,27 @@ def test_an_unknown_orchestrator_and_a_lonely_one_are_named():
         Team({"a_0": Role()}, Orchestrated("a_0"))
 
 
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"finish": ""}, ValueError, "Orchestrated finish='': expected a word, not a blank"),
+        ({"finish": " \n"}, ValueError, r"Orchestrated finish=' \\n': expected a word, not a blank"),
+        ({"finish": None}, TypeError, "Orchestrated finish=None: got NoneType, expected a word"),
+        ({"orchestrator": ""}, ValueError, "Orchestrated orchestrator='': expected a word, not a blank"),
+        ({"syntax": 3}, TypeError, "Orchestrated syntax=3: got int, expected a text or None"),
+    ],
+)
+def test_words_that_are_none_are_named(settings, error, message):
+    with pytest.raises(error, match=message):
+        Orchestrated(**{"orchestrator": "a_0", **settings})
+
+
+def test_a_teammates_name_cannot_end_the_game():
+    """Otherwise to name it in a plan would end the episode."""
+    with pytest.raises(ValueError, match="Orchestrated finish='b_0': expected a word that is no agent's name"):
+        team(Orchestrated("a_0", finish="b_0"))
+
+
 def test_readers():
     assert names_next("b_0 or rather c_0", ABC).agents == ("c_0",)
     assert names_next("b_01 and xb_0", ABC) is None

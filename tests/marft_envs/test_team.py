@@ -72,11 +72,20 @@ def test_a_team_file_with_everything(tmp_path):
         ("roles: {a_0: {}}\nrounds: 2", r"keys \['rounds'\]: expected roles, dependency, stop"),
         ("roles: {a_0: {instrutions: x}}", "role of a_0: got .*expected its instructions, or some of instructions"),
         ("roles: {a: x}", "agent name 'a': expected a word, an underscore and a number"),
+        ("roles: {a_0: {choices: [a], choices: [b]}}", "team file: 'choices' stands twice"),
+        ("roles: {a_0: {tools: [[saw]]}}", r"tool \['saw'\]: expected one of calculator"),
         ("roles: {a_0: {tools: [saw]}}", "tool 'saw': expected one of calculator"),
         ("roles: {a_0: x}\nstop: {word: [b_0, DONE]}", r"stop names \['b_0'\]"),
         ("roles: {a_0: x}\nstop: {wrd: 1}", "stop=.*expected"),
         ("roles: {a_0: {max_chars: 0}}", "max_chars=0: expected at least 1"),
         ("roles: {a_0: x", "team file: "),
+        ("roles: {a_0: x, b_0: y, a_0: z}", "team file: .*'a_0' stands twice"),
+        ("roles: {a_0: x}\nstop: {word: [a_0, '']}", "Word word='': expected a word, not a blank"),
+        ("roles: {a_0: x}\nstop: {word: 3}", r"stop=\{'word': 3\}: expected .*'agreement'"),
+        ("roles: {a_0: x}\nstop: {word: ab}", r"stop=\{'word': 'ab'\}: expected"),
+        ("roles: {a_0: x}\nstop: {agreement: a_0}", r"stop=\{'agreement': 'a_0'\}: expected"),
+        ("roles: {a_0: x}\nstop: {agreement: 3}", r"stop=\{'agreement': 3\}: expected"),
+        ("roles: {a_0: x, b_0: y}\nstop: {agreement: [a_0, a_0]}", r"agreement of \['a_0', 'a_0'\]: .* no name twice"),
     ],
 )
 def test_wrong_team_files_are_named(text, message):
@@ -90,6 +99,7 @@ def test_wrong_team_files_are_named(text, message):
         ({"instructions": None}, "Role instructions=None: expected a text"),
         ({"reply_prefix": 3}, "Role reply_prefix=3: expected a text"),
         ({"max_chars": "9"}, "Role max_chars='9': got str, expected int"),
+        ({"choices": None}, "Role choices=None: expected several in a list or tuple"),
         ({"choices": "yes"}, "Role choices='yes': expected several in a list or tuple"),
         ({"choices": ("yes", 1)}, r"Role choices=\('yes', 1\): expected texts"),
         ({"tools": "calculator"}, "Role tools='calculator': expected several in a list or tuple"),
@@ -98,6 +108,40 @@ def test_wrong_team_files_are_named(text, message):
 def test_fields_of_another_type_are_named(fields, message):
     with pytest.raises(TypeError, match=message):
         Role(**fields)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: Word("a_0", ""), ValueError, "Word word='': expected a word, not a blank"),
+        (lambda: Word("a_0", "\t"), ValueError, r"Word word='\\t': expected a word"),
+        (lambda: Word("a_0", True), TypeError, "Word word=True: got bool, expected a word"),  # "yes" in YAML
+        (lambda: Word("", "DONE"), ValueError, "Word agent='': expected a word, not a blank"),
+        (lambda: Agreement(("a_0", "a_0")), ValueError, r"agreement of \['a_0', 'a_0'\]: expected .* no name twice"),
+        (lambda: Agreement("a_0"), TypeError, "Agreement agents='a_0': expected several agents in a list or tuple"),
+        (lambda: Tool("", "adds", {}, int), ValueError, "Tool name='': expected a word, not a blank"),
+        (lambda: Tool("add", None, {}, int), TypeError, "Tool description=None: got NoneType, expected a text"),
+        (lambda: Tool("add", "adds", {"": "string"}, int), ValueError, "Tool parameter='': expected a word"),
+        (
+            lambda: Role(choices=("yes", "no", "yes")),
+            ValueError,
+            r"Role choices=.*: expected none twice, got \['yes'\]",
+        ),
+        (lambda: Role(choices=("yes",), max_chars=2), ValueError, "Role choices=.*: .* at most max_chars=2 characters"),
+        (
+            lambda: Role(tools=("calculator", CALCULATOR)),
+            ValueError,
+            r"Role tools=\['calculator', 'calculator'\]: expected no name twice",
+        ),
+    ],
+)
+def test_words_and_names_that_mean_nothing_are_named(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
+
+
+def test_agreement_takes_a_list_too():
+    assert Agreement(["a_0", "b_0"]) == Agreement(("a_0", "b_0"))
 
 
 def test_a_team_file_that_is_not_there_is_named():
