@@ -26,6 +26,7 @@ import numpy as np
 
 from marft_envs.episode import Counts, Episode, Policies, Policy, Reply, Request, Step
 from marft_envs.flex_mg import FlexMG
+from marft_envs.given import check_function
 from marft_envs.grading import ExecutorSource, Grader
 from marft_envs.indexing import UNLIMITED, whole_number
 from marft_envs.lockstep import Budget, Game, Start, wave
@@ -170,9 +171,12 @@ class BatchRunner:
 
     def _policy(self, policy: Policies) -> Callable[[str], Policy]:
         if not isinstance(policy, Mapping):
+            check_function("policy", policy, ("requests",))
             return lambda agent: policy
         if set(policy) != set(self.team.agents):
             raise ValueError(f"policy has agents {sorted(policy)}: expected one for each of {list(self.team.agents)}")
+        for agent in policy:
+            check_function(f"policy of {agent}", policy[agent], ("requests",))
         return policy.__getitem__
 
     def _starts(self, indices: Sequence[int] | None, groups: int | None, seeds: Sequence[int] | None) -> list[Start]:

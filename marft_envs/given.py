@@ -1,8 +1,9 @@
-"""Words that users give: a finishing word, the name of a tool; or a clear error."""
+"""Words and functions that users give: the name of a tool, D as a function, a reward; or a clear error."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import inspect
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 
@@ -19,3 +20,29 @@ def repeated(values: Iterable[Any]) -> list[Any]:
     """Those that stand there more than once, each once, in order."""
     several = list(values)
     return list(dict.fromkeys(value for value in several if several.count(value) > 1))
+
+
+def name_of(function: Any) -> str:
+    """How a function is called in texts for people."""
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def check_function(name: str, value: Any, arguments: Sequence[str], *, keywords: bool = False) -> None:
+    """TypeError where ``value`` cannot be called with ``arguments``, by place or as ``keywords``.
+
+    Called by place, a class is refused too: what is forgotten there is to make an instance of it. A function without a
+    signature, as some built-in ones are, is taken as it is.
+    """
+    wanted = f"a function of {'the keywords ' if keywords else ''}({', '.join(arguments)})"
+    if not callable(value):
+        raise TypeError(f"{name}={value!r:.80}: got {type(value).__name__}, expected {wanted}")
+    if inspect.isclass(value) and not keywords:
+        raise TypeError(f"{name}={name_of(value)}: got the class, expected an instance of it or {wanted}")
+    try:
+        signature = inspect.signature(value)
+    except (ValueError, TypeError):
+        return
+    try:
+        signature.bind(*() if keywords else arguments, **dict.fromkeys(arguments) if keywords else {})
+    except TypeError as fault:
+        raise TypeError(f"{name}={name_of(value)}: takes {signature}, expected {wanted}") from fault

@@ -30,8 +30,8 @@ import numpy as np
 
 from marft_envs import diagram
 from marft_envs.dependency import CycleError, Dependency, as_dependency
-from marft_envs.given import some_word
-from marft_envs.schedule import Extension, Schedule, Transcript, indented, name_of, over_some
+from marft_envs.given import check_function, name_of, some_word
+from marft_envs.schedule import Extension, Schedule, Transcript, indented, over_some
 from marft_envs.stopping import has_word
 from marft_envs.suggest import expected
 from marft_envs.task import PublicProblem
@@ -72,7 +72,8 @@ class Orchestrated(Schedule):
         self.orchestrator = some_word("Orchestrated orchestrator", orchestrator)
         self.finish = some_word("Orchestrated finish", finish)
         self.fallback, self.syntax = fallback, syntax
-        self.read: Reader = read or names_plan
+        self.read: Reader = names_plan if read is None else read
+        check_function("Orchestrated read", self.read, ("reply", "agents"))
         if syntax is None and _syntax_of(self.read) is None:
             raise ValueError(
                 f"Orchestrated read={name_of(self.read)}: expected syntax= with it, what the orchestrator is told of "

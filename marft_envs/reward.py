@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from marft_envs.given import check_function
 from marft_envs.suggest import expected
 from marft_envs.verdict import Verdict
 
@@ -67,6 +68,7 @@ REWARDS: dict[str, Reward] = {"shared": shared, "last": last, "answerer": answer
 def as_reward(spec: str | Reward) -> Reward:
     """A reward function from its name or from a callable ``outcome -> {agent: reward}``."""
     if callable(spec):
+        check_function("reward", spec, ("outcome",))
         return spec
     if not isinstance(spec, str) or spec not in REWARDS:
         raise ValueError(expected("reward", spec, REWARDS, " or a callable"))

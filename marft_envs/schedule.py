@@ -16,6 +16,7 @@ import numpy as np
 
 from marft_envs import diagram
 from marft_envs.dependency import Dependency, as_dependency
+from marft_envs.given import check_function, name_of
 from marft_envs.task import PublicProblem
 from marft_envs.transcript import Turn
 
@@ -142,10 +143,11 @@ class Called(Schedule):
     """D from a function ``(problem, transcript, round) -> spec``, called at the beginning of each round.
 
     The problem is the public one, so D cannot depend on the gold. A ``Dependency`` over some of the agents lets only
-    these act.
+    these act. TypeError for a function of other arguments.
     """
 
     def __init__(self, function: Callable[[PublicProblem, Transcript, int], Any], agents: Sequence[str]) -> None:
+        check_function("dependency", function, ("problem", "transcript", "round"))
         self.function, self.agents = function, tuple(agents)
 
     def begin(self, problem: PublicProblem, transcript: Transcript, round: int) -> Dependency:
@@ -165,11 +167,6 @@ class Called(Schedule):
             f"decided at the beginning of each round by the function {name_of(self.function)}(problem, transcript, "
             f"round){told}\nover {', '.join(self.agents)}"
         )
-
-
-def name_of(function: Any) -> str:
-    """How a function is called in texts for people."""
-    return str(getattr(function, "__name__", type(function).__name__))
 
 
 def indented(text: Any) -> str:

@@ -26,6 +26,7 @@ from typing import Any, Literal
 import gymnasium
 
 from marft_envs import registry
+from marft_envs.given import check_function
 from marft_envs.spaces import UnicodeText
 from marft_envs.suggest import expected
 
@@ -123,6 +124,8 @@ def _policies(given: Mapping[str, Policy] | Policy | None, others: list[str]) ->
             f"no policy for {', '.join(missing)}: expected policies={{agent: function of its observation}} for each "
             f"agent but the learning one, or one function for all, or a team of one, as team='solo'"
         )
+    for agent, policy in policies.items():
+        check_function(f"policy of {agent}", policy, ("observation",))
     strangers = sorted(set(policies) - set(others))
     if strangers:
         raise ValueError(f"policies for {strangers}: expected only {others}, the other agents of the team")

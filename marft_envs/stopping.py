@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from marft_envs.given import repeated, some_word
+from marft_envs.given import check_function, repeated, some_word
 from marft_envs.task import Task
 from marft_envs.transcript import Turn
 
@@ -63,11 +63,12 @@ def has_word(text: str, word: str) -> bool:
 
 def as_stop_rule(spec: Any, agents: Sequence[str]) -> StopRule | None:
     """A rule from a rule, None, or a team file's ``{"agreement": [agents]}`` or ``{"word": [agent, word]}``."""
-    rule = spec
-    if isinstance(spec, dict):
-        rule = _of_a_file(spec)
-    if rule is not None and not callable(rule):
+    if spec is None:
+        return None
+    rule: StopRule = _of_a_file(spec) if isinstance(spec, dict) else spec
+    if not callable(rule):
         raise TypeError(f"stop={spec!r}: expected a rule (turns, task) -> bool, Agreement(...), Word(...) or None")
+    check_function("stop", rule, ("turns", "task"))
     strangers = [a for a in getattr(rule, "agents", ()) if a not in agents]
     if strangers:
         raise ValueError(f"stop names {strangers}: expected some of {list(agents)}")

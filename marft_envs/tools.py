@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from marft_envs.given import some_word
+from marft_envs.given import check_function, some_word
 
 _TYPES: dict[str, type | tuple[type, ...]] = {"string": str, "integer": int, "number": (int, float), "boolean": bool}
 
@@ -48,6 +48,7 @@ class Tool:
         wrong = {k: v for k, v in self.parameters.items() if v not in _TYPES}
         if wrong:
             raise ValueError(f"tool {self.name!r} parameters {wrong}: expected types {', '.join(_TYPES)}")
+        check_function("Tool function", self.function, tuple(self.parameters), keywords=True)
 
     def run(self, arguments: Any) -> str:
         """The result as text, or "error: ..." for arguments that do not fit. Raises ToolFault if the tool breaks."""

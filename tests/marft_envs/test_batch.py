@@ -219,6 +219,12 @@ def test_groups():
     [
         (lambda r: BatchRunner("math_v0", 2), "env='math_v0': expected an environment"),
         (lambda r: BatchRunner(r.envs[0], "2"), "size='2': got str, expected int"),
+        (lambda r: r.play(["x"], indices=[1]), r"policy=\['x'\]: got list, expected a function of \(requests\)"),
+        (lambda r: r.play(lambda: ["x"], indices=[1]), r"policy=<lambda>: takes \(\), expected a function of "),
+        (
+            lambda r: r.stream(dict.fromkeys(r.team.agents, lambda requests, more: [])),
+            r"policy of a_0=<lambda>: takes \(requests, more\), expected",
+        ),
         (lambda r: r.play(say_index, indices=5), r"indices=5: got int, expected several, as in range\(8\)"),
         (lambda r: r.play(say_index, indices=[1], groups="2"), "groups='2': got str, expected int"),
         (lambda r: r.play(say_index, seeds=7), "seeds=7: got int, expected several"),

@@ -99,6 +99,13 @@ def test_an_unknown_orchestrator_and_a_lonely_one_are_named():
         ({"finish": " \n"}, ValueError, r"Orchestrated finish=' \\n': expected a word, not a blank"),
         ({"finish": None}, TypeError, "Orchestrated finish=None: got NoneType, expected a word"),
         ({"orchestrator": ""}, ValueError, "Orchestrated orchestrator='': expected a word, not a blank"),
+        ({"read": "plan"}, TypeError, "Orchestrated read='plan': got str, expected a function of "),
+        ({"read": str, "syntax": ""}, TypeError, "Orchestrated read=str: got the class, expected an instance of it"),
+        (
+            {"read": lambda reply: None, "syntax": ""},
+            TypeError,
+            r"Orchestrated read=<lambda>: takes \(reply\), expected a function of \(reply, agents\)",
+        ),
         ({"syntax": 3}, TypeError, "Orchestrated syntax=3: got int, expected a text or None"),
     ],
 )

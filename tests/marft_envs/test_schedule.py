@@ -1,5 +1,7 @@
 """D that changes, per round and by a function; what the game makes of it, and how it is printed and drawn."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -71,6 +73,29 @@ def test_a_function_gets_the_public_problem_and_the_transcript():
     game = FlexMG(Anything(), team(lambda *_: Dependency.preset("none", ["z_0"])))
     with pytest.raises(ValueError, match=r"over \['z_0'\], which are not in the team"):
         game.reset(seed=0)
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda problem, round: "chain", r"dependency=<lambda>: takes \(problem, round\), expected a function of "),
+        (lambda problem, transcript, round, more: "chain", r"expected a function of \(problem, transcript, round\)"),
+        (
+            lambda problem, transcript, *, round: "chain",
+            r"dependency=<lambda>: takes \(problem, transcript, \*, round\)",
+        ),
+        (functools.partial(max, 1), None),  # a built-in function has no signature
+        (lambda *any: "chain", None),
+        (lambda problem, transcript, round, more="chain": more, None),
+        (Orchestrated, "dependency=Orchestrated: got the class, expected an instance of it or a function of "),
+    ],
+)
+def test_a_function_of_other_arguments_is_named_before_the_game(function, message):
+    if message is None:
+        assert as_schedule(function, ABC).function is function
+        return
+    with pytest.raises(TypeError, match=message):
+        team(function)
 
 
 def test_generation_is_an_antichain_whose_parents_have_spoken():

@@ -156,6 +156,18 @@ def test_wrong_arguments_are_named(arguments, message):
         make_single_agent("math_v0", **arguments)
 
 
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        ("a plan", r"policy of reasoner_0='a plan': got str, expected a function of \(observation\)"),
+        (lambda: "a plan", r"policy of reasoner_0=<lambda>: takes \(\), expected a function of \(observation\)"),
+    ],
+)
+def test_a_policy_that_cannot_be_asked_is_named(policy, message):
+    with pytest.raises(TypeError, match=message):
+        make_single_agent("math_v0", team="duo", agent="actor_0", policies={"reasoner_0": policy})
+
+
 def test_a_reply_that_is_no_str_names_the_agent():
     env = make_single_agent("math_v0")
     env.reset(seed=0)

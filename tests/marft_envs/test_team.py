@@ -140,6 +140,33 @@ def test_words_and_names_that_mean_nothing_are_named(make, error, message):
         make()
 
 
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: Team({"a_0": Role()}, stop=lambda turns: True),
+            r"stop=<lambda>: takes \(turns\), expected a function of "
+            r"\(turns, task\)",
+        ),
+        (lambda: Team({"a_0": Role()}, stop=Word), "stop=Word: got the class, expected an instance of it"),
+        (
+            lambda: FlexMG(Yes(), Team({"a_0": Role()}), reward=lambda: {"a_0": 1.0}),
+            r"reward=<lambda>: takes \(\), expected a function of \(outcome\)",
+        ),
+        (lambda: FlexMG(Yes(), Team({"a_0": Role()}), reward=StepDiscounted), "reward=StepDiscounted: got the class"),
+        (
+            lambda: Tool("add", "adds", {"a": "number", "b": "number"}, lambda a, c: a + c),
+            r"Tool function=<lambda>: takes "
+            r"\(a, c\), expected a function of the keywords \(a, b\)",
+        ),
+        (lambda: Tool("add", "adds", {}, "add"), "Tool function='add': got str, expected a function"),
+    ],
+)
+def test_functions_of_other_arguments_are_named(make, message):
+    with pytest.raises(TypeError, match=message):
+        make()
+
+
 def test_agreement_takes_a_list_too():
     assert Agreement(["a_0", "b_0"]) == Agreement(("a_0", "b_0"))
 
