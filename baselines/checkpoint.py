@@ -69,14 +69,14 @@ def write(place: Path, update: int, files: Mapping[str, bytes], manifest: Mappin
     except OSError as fault:
         shutil.rmtree(temporary, ignore_errors=True)
         size = sum(map(len, files.values())) / 2**20
-        kept = [p.name for p in _folders(place)[:1]]
+        kept = list(updates(place))
         raise CheckpointError(
             f"checkpoint of update {update} ({size:.1f} MiB) could not be written to {place}: "
             f"{fault.strerror or fault}; "
-            + (f"the one of update {int(kept[0])} is intact" if kept else "there is no earlier one")
+            + (f"the one of update {kept[-1]} is intact" if kept else "there is no earlier one")
             + ". Make room, then go on with resume"
         ) from fault
-    for old in _folders(place)[keep:]:
+    for old in list(updates(place).values())[:-keep]:
         _remove(old)
     return target
 
@@ -84,7 +84,7 @@ def write(place: Path, update: int, files: Mapping[str, bytes], manifest: Mappin
 def newest(place: Path) -> Found:
     """The newest checkpoint whose files are what its manifest says."""
     passed_over: list[str] = []
-    for folder in _folders(place):
+    for folder in reversed(updates(place).values()):
         try:
             return Found(read(folder), passed_over)
         except CheckpointError as fault:
@@ -103,8 +103,10 @@ def read(folder: Path) -> Checkpoint:
                 raise CheckpointError(f"checkpoint {folder} is corrupt: {name} has another SHA-256 than its manifest")
     except FileNotFoundError as fault:
         raise CheckpointError(f"checkpoint {folder} is not whole: {Path(fault.filename).name} is missing") from fault
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as fault:  # a manifest of other content
-        raise CheckpointError(f"checkpoint {folder} is corrupt: {MANIFEST} cannot be read ({fault})") from fault
+    except OSError as fault:
+        raise CheckpointError(f"checkpoint {folder}: {fault.filename} cannot be read: {fault.strerror}") from fault
+    except (ValueError, KeyError, TypeError, AttributeError) as fault:  # a manifest of other content
+        raise CheckpointError(f"checkpoint {folder} is corrupt: {MANIFEST} cannot be read ({fault!r})") from fault
     return Checkpoint(folder, manifest)
 
 
@@ -125,11 +127,11 @@ def replace_file(path: Path, data: bytes) -> None:
     _sync_folder(path.parent)
 
 
-def _folders(place: Path) -> list[Path]:
-    """Checkpoints by their names, the newest first."""
+def updates(place: Path) -> dict[int, Path]:
+    """The folders in ``place`` that are named as checkpoints, by their updates, the newest last. Reads none of them."""
     if not place.is_dir():
-        return []
-    return sorted((p for p in place.iterdir() if p.name.isdigit() and p.is_dir()), key=lambda p: -int(p.name))
+        return {}
+    return dict(sorted((int(p.name), p) for p in place.iterdir() if p.name.isdigit() and p.is_dir()))
 
 
 def _sweep(place: Path) -> None:

@@ -67,8 +67,8 @@ class LoadedTeam:
         name = self.roles.get(agent, agent)
         if name not in self.agents:
             raise ValueError(
-                f"agent {agent!r} was not trained: expected one of {', '.join(self.agents)}, or roles={{{agent!r}: "
-                "one of them}} of load_team"
+                f"agent {agent!r} was not trained: expected one of {', '.join(self.agents)}, "
+                f"or roles={{{agent!r}: one of them}} of load_team"
             )
         return name
 
@@ -100,17 +100,30 @@ def config_of(found: Checkpoint) -> RunConfig:
 
 def _find(path: Path, update: int | None) -> Checkpoint:
     if (path / checkpoint.MANIFEST).is_file():
-        return checkpoint.read(path)
+        return _of_update(checkpoint.read(path), update)
     place = path / CHECKPOINTS
     if not place.is_dir():
         raise CheckpointError(
             f"{path} holds no {CHECKPOINTS}/ and no {checkpoint.MANIFEST}: expected a run's folder or a checkpoint"
         )
+    there = checkpoint.updates(place)
+    if not there:
+        raise CheckpointError(f"{path} has no checkpoint: none was written")
     if update is not None:
-        return checkpoint.read(place / f"{update:06d}")
+        if update not in there:
+            known = ", ".join(map(str, there))
+            raise CheckpointError(f"{path} has no checkpoint of update {update}: expected one of {known}")
+        return checkpoint.read(there[update])
     found = checkpoint.newest(place)
     if found.checkpoint is None:
-        raise CheckpointError(
-            f"{path} has no checkpoint that can be used: " + ("; ".join(found.passed_over) or "none was written")
-        )
+        raise CheckpointError(f"{path} has no checkpoint that can be used: {'; '.join(found.passed_over)}")
     return found.checkpoint
+
+
+def _of_update(found: Checkpoint, update: int | None) -> Checkpoint:
+    if update not in (None, found.update):
+        raise CheckpointError(
+            f"checkpoint {found.folder} is of update {found.update}: expected update={found.update}, or none; "
+            f"got {update}"
+        )
+    return found

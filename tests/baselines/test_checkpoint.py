@@ -52,6 +52,11 @@ def halve(path):
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
+def a_folder(path):
+    path.unlink()
+    path.mkdir()
+
+
 def other_schema(path):
     path.write_text(json.dumps({**json.loads(path.read_text()), "schema": "marft-checkpoint/9"}))
 
@@ -65,6 +70,12 @@ def other_schema(path):
         ("manifest.json", Path.unlink, "is not whole: manifest.json is missing"),
         ("manifest.json", halve, "manifest.json cannot be read"),
         ("manifest.json", lambda p: p.write_text("[]"), "manifest.json cannot be read"),
+        (
+            "manifest.json",
+            lambda p: p.write_text('{"schema": "marft-checkpoint/1"}'),
+            "cannot be read (KeyError('files'))",
+        ),
+        ("state.pt", a_folder, "state.pt cannot be read: Is a directory"),
         ("manifest.json", other_schema, "schema='marft-checkpoint/9', expected 'marft-checkpoint/1'"),
     ],
 )

@@ -58,8 +58,10 @@ def test_a_folder_a_checkpoint_or_an_update(trained):
     folder, _ = trained
     assert baselines.load_team(folder).update == 3 and baselines.load_team(folder, update=2).update == 2
     assert baselines.load_team(folder / "checkpoints" / "000002").update == 2
-    with pytest.raises(CheckpointError, match="000001 is not whole: manifest.json is missing".replace(".", r"\.")):
+    with pytest.raises(CheckpointError, match=r"run has no checkpoint of update 1: expected one of 2, 3$"):
         baselines.load_team(folder, update=1)
+    with pytest.raises(CheckpointError, match=r"000002 is of update 2: expected update=2, or none; got 3$"):
+        baselines.load_team(folder / "checkpoints" / "000002", update=3)
     with pytest.raises(CheckpointError, match="holds no checkpoints/ and no manifest"):
         baselines.load_team(folder / "transcripts")
 
@@ -100,10 +102,19 @@ def test_requests_of_several_agents_at_once_and_other_names(trained):
     asked = [Request(0, 5, agent, 0, 0, observation) for agent in ("agent_1", "reasoner_0", "agent_0", "actor_0")]
     actor, reasoner, also_reasoner, also_actor = (reply.text for reply in team.policy(asked))
     assert reasoner == also_reasoner == team.act("reasoner_0", observation) and actor == also_actor
-    with pytest.raises(
-        ValueError, match=r"agent 'agent_2' was not trained: expected one of reasoner_0, actor_0, or roles"
-    ):
+    with pytest.raises(ValueError) as told:
         team.act("agent_2", observation)
+    assert str(told.value) == (
+        "agent 'agent_2' was not trained: expected one of reasoner_0, actor_0, "
+        "or roles={'agent_2': one of them} of load_team"
+    )
+
+
+def test_a_folder_without_a_checkpoint_is_told(tmp_path):
+    (tmp_path / "checkpoints").mkdir()
+    for update in (None, 2):
+        with pytest.raises(CheckpointError, match=f"^{tmp_path} has no checkpoint: none was written"):
+            baselines.load_team(tmp_path, update=update)
 
 
 def test_each_agent_has_its_own_policy(trained):
@@ -146,7 +157,7 @@ def test_play_shows_an_episode(trained, capsys):
         (["--env", "maths_v0"], "maths_v0"),
         (["--env-arg", "dataset"], "--env-arg dataset: expected KEY=VALUE"),
         (["--env-arg", "team=trio"], "was not trained: expected one of reasoner_0, actor_0"),
-        (["--update", "9"], "000009 is not whole"),
+        (["--update", "9"], "has no checkpoint of update 9: expected one of 2, 3"),
         (["--index", "-1"], "-1"),
     ],
 )
