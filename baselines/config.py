@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
+from baselines.kinds import check_kinds
 from baselines.losses import AGGREGATIONS, KL_ESTIMATORS, Aggregation, KLEstimator
 from baselines.ratios import NORMALIZATIONS, Normalization
 from marft_envs.suggest import did_you_mean
@@ -137,6 +138,7 @@ class LearnerConfig:
     """Updates in a row with a loss or gradient that is not finite before the run is stopped."""
 
     def __post_init__(self) -> None:
+        check_kinds(self)
         for name, allowed in _CHOICES.items():
             near = did_you_mean(getattr(self, name), allowed)
             self._require(name, getattr(self, name) in allowed, f"one of {', '.join(allowed)}{near}")
@@ -147,6 +149,7 @@ class LearnerConfig:
         for name in _UNIT:
             self._require(name, 0 <= getattr(self, name) <= 1, "a number in [0, 1]")
         low, high = self.factor_clamp
+        object.__setattr__(self, "factor_clamp", (low, high))
         self._require("factor_clamp", 0 < low <= 1 <= high, "(low, high) with 0 < low <= 1 <= high")
         self._require("factor", self.factor == "off" or self.update == "sequential", "off unless update='sequential'")
         self._require(
@@ -172,7 +175,6 @@ class LearnerConfig:
             if name not in names:
                 near = did_you_mean(name, names)
                 raise ValueError(f"LearnerConfig has no field {name!r}: expected one of {', '.join(names)}{near}")
-        settings = {k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()}
         return replace(self, **settings)
 
     def problems_per_batch(self, episodes: int) -> int:

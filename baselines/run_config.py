@@ -21,11 +21,12 @@ from typing import Any
 
 import marft_envs
 from baselines.engine.torch_engine import Decoding
+from baselines.kinds import check_kinds
 from baselines.ladder import LearnerConfig, arm
 from baselines.policy import LoraSettings
 from marft_envs.suggest import did_you_mean, expected
 
-_KINDS = {"str": str, "int": int, "bool": bool}
+_RECORDS = {"lora": LoraSettings, "decoding": Decoding}
 _DECIDE_NO_NUMBER = ("allow_wheel", "checkpoint_every", "keep_checkpoints", "transcripts")
 _MAY_GROW = ("updates",)
 TUNINGS = ("lora", "full")
@@ -91,8 +92,10 @@ class RunConfig:
     """Episodes of each sampled evaluation that are written out, where the run has a folder."""
 
     def __post_init__(self) -> None:
-        for f in fields(self):
-            self._check_kind(f.name, _KINDS.get(str(f.type)))
+        check_kinds(self)
+        for name, kind in _RECORDS.items():
+            if not isinstance(getattr(self, name), kind):
+                raise ValueError(f"RunConfig {name}={getattr(self, name)!r}: expected a {kind.__name__}")
         for name in ("episodes", "evaluate_every", "evaluation_items", "training_rows", "checkpoint_every"):
             self._check_least(name, 1)
         self._check_least("keep_checkpoints", 1)
@@ -105,11 +108,6 @@ class RunConfig:
             object.__setattr__(self, "task", str(self.environment_arguments.get("dataset", self.environment)))
         marft_envs.registry.environment_module(self.environment)
         _ = self.problems_per_batch
-
-    def _check_kind(self, name: str, kind: type | None) -> None:
-        value = getattr(self, name)
-        if kind is not None and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
-            raise ValueError(f"RunConfig {name}={value!r}: expected {kind.__name__}")
 
     def _check_least(self, name: str, least: int) -> None:
         if getattr(self, name) < least:
@@ -159,14 +157,12 @@ def from_table(table: Mapping[str, Any]) -> RunConfig:
     values = dict(table)
     learner = _table("learner", values.pop("learner", {}))
     check_keys("learner", learner, [f.name for f in fields(LearnerConfig)])
-    for name, kind in (("lora", LoraSettings), ("decoding", Decoding)):
+    for name, kind in _RECORDS.items():
         if name in values:
             given = _table(name, values[name])
             check_keys(name, given, [f.name for f in fields(kind)])
-            values[name] = _made(name, kind, given)
-    for name in ("environment_arguments", "transfer", "sharing", "bases", "scripted"):
-        _table(name, values.get(name, {}))
-    return _made("config", RunConfig, {**values, "settings": learner})
+            values[name] = kind(**given)
+    return RunConfig(**values, settings=learner)
 
 
 def check_keys(where: str, table: Mapping[str, Any], known: Iterable[str]) -> None:
@@ -182,10 +178,3 @@ def _table(name: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise ValueError(f"{name}={value!r}: expected a table")
     return dict(value)
-
-
-def _made(where: str, kind: Any, values: Mapping[str, Any]) -> Any:
-    try:
-        return kind(**values)
-    except TypeError as fault:  # a comparison of a text with a number, deep in a record's own check
-        raise ValueError(f"{where}: {fault}; got {dict(values)!r}") from fault

@@ -18,6 +18,8 @@ from peft.tuners.tuners_utils import BaseTunerLayer
 from peft.utils.save_and_load import get_peft_model_state_dict, set_peft_model_state_dict
 from torch import Tensor, nn
 
+from baselines.kinds import check_kinds
+
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 MODEL_CONFIG, MODEL_WEIGHTS = "config.json", "model.safetensors"
 
@@ -30,6 +32,7 @@ class LoraSettings:
     alpha: int = 16
 
     def __post_init__(self) -> None:
+        check_kinds(self)
         for name in ("rank", "alpha"):
             if getattr(self, name) < 1:
                 raise ValueError(f"LoraSettings {name}={getattr(self, name)!r}: expected at least 1")

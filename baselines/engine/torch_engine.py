@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache
 
+from baselines.kinds import check_kinds
 from baselines.policy import TeamPolicy, row_blocks
 from baselines.trajectory import Generation
 
@@ -35,6 +36,7 @@ class Decoding:
     rows: int = 256
 
     def __post_init__(self) -> None:
+        check_kinds(self)
         for name in ("max_new_tokens", "max_prompt_tokens", "rows", "temperature"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"Decoding {name}={getattr(self, name)!r}: expected a positive number")

@@ -143,6 +143,7 @@ def test_who_plays_can_be_said_on_the_command_line(tmp_path):
         (["--arm", "marfft"], "(did you mean 'marft'?)"),
         (["--arm", "marft", "--env-arg", "style"], "--env-arg style: expected KEY=VALUE"),
         (["--arm", "marft", "--set", "learner.clipp=1"], "learner has no key 'clipp' (did you mean 'clip'?)"),
+        (["--arm", "marft", "--set", "learner.clip=abc"], "LearnerConfig clip='abc': expected a number"),
         (["--arm", "marft", "--set", "updtes=1"], "config has no key 'updtes' (did you mean 'updates'?)"),
         (["--arm", "marft", "--env", "maths_v0"], "maths_v0"),
         (["--arm", "marft", "--env-arg", "dataset=rely"], "rely"),

@@ -37,6 +37,16 @@ def test_case_is_no_hindrance_and_a_value_of_another_type_has_no_neighbour(value
 
 
 @pytest.mark.parametrize(
+    ("value", "told"),
+    [("lr", "learning_rate"), ("LR", "learning_rate"), ("ent_coef", "entropy_coefficient"), ("kc", "kl_coefficient"),
+     ("clp", "clip"), ("rl", None), ("l", None), ("lrx", None), ("l_", None), ("", None)],
+)  # fmt: skip
+def test_a_short_form_is_answered_with_the_name_that_it_stands_for(value, told):
+    known = ("learning_rate", "critic_learning_rate", "entropy_coefficient", "kl_coefficient", "clip")
+    assert did_you_mean(value, known) == (f" (did you mean {told!r}?)" if told else "")
+
+
+@pytest.mark.parametrize(
     ("arguments", "nearest"),
     [
         ({"dataset": "gsm9k"}, "gsm8k"),
