@@ -171,5 +171,5 @@ def grade_one(task: Task, answer: str, problem: Problem) -> Verdict:
     except Exception as fault:  # the boundary: a grader's fault is counted, not scored
         return Verdict.not_graded(f"{type(fault).__name__}: {fault}")
     if not isinstance(verdict, Verdict):
-        return Verdict.not_graded(f"{task.name}.grade returned {type(verdict).__name__}, expected Verdict")
+        return Verdict.not_graded(f"{type(task).__name__}.grade returned {verdict!r:.80}, expected a Verdict")
     return verdict

@@ -9,6 +9,7 @@ from typing import Any
 
 from marft_envs.task import Problem, Task
 from marft_envs.testing.checking import NotChecked, fail
+from marft_envs.verdict import Verdict
 
 GARBAGE = (
     "", " ", "\n\n\t", "\x00", "?!", "\\boxed{", "\\boxed{}", "}}}}{{{{", "<answer>", "####", "answer:",
@@ -23,15 +24,26 @@ _SEARCH = 50
 def right_answer(task: Task, problem: Problem, prefix: str = "") -> str:
     """A reply (to follow ``prefix``) that ``task.grade`` calls CORRECT. ConformanceError names what was tried."""
     tried = _candidates(task, problem)
-    verdicts = {text: task.grade(prefix + text, problem) for text in tried}
+    verdicts = {text: verdict_of(task, prefix + text, problem) for text in tried}
     for text, verdict in verdicts.items():
-        if getattr(verdict, "score", None) == 1.0:
+        if verdict.score == 1.0:
             return text
     outcomes = "; ".join(f"{prefix + text!r:.80} is {verdict!r:.120}" for text, verdict in verdicts.items())
     fail(
         f"no way of writing the gold {problem.gold!r:.80} of problem {problem.index} is a right answer ({outcomes}); "
         "expected score 1, or give the task a method reference_answer(problem) -> str"
     )
+
+
+def verdict_of(task: Task, text: str, problem: Problem) -> Verdict:
+    """What ``task.grade`` says of a reply. ConformanceError where that is no Verdict."""
+    verdict = task.grade(text, problem)
+    if not isinstance(verdict, Verdict):
+        fail(
+            f"{type(task).__name__}.grade returned {verdict!r:.60} for the reply {text!r:.60}; expected a Verdict, as "
+            "Verdict.correct() or Verdict.wrong('why')"
+        )
+    return verdict
 
 
 def _candidates(task: Task, problem: Problem) -> list[str]:

@@ -37,9 +37,9 @@ def wrong_answer_terminates(case: Case) -> None:
     env, _ = case.env()
     play_to_the_end(env, say_markers, seed=case.seed)
     for agent in env.agents:
-        ends = bool(env.terminations[agent]), bool(env.truncations[agent])
+        ends, fault = (bool(env.terminations[agent]), bool(env.truncations[agent])), env.infos[agent].get("not_graded")
+        expect(fault is None, f"a wrong answer is not graded, says infos[{agent!r}]: {fault}; expected a verdict")
         expect(ends == (True, False), f"a wrong answer ends {agent} with {_ends(ends)}; expected a termination")
-        expect("not_graded" not in env.infos[agent], f"infos[{agent!r}] says not_graded after a wrong answer")
 
 
 def broken_grader_truncates(case: Case) -> None:

@@ -15,8 +15,8 @@ import numpy as np
 from marft_envs.environment import choices_of
 from marft_envs.spaces import is_utf8
 from marft_envs.task import Problem, Task
-from marft_envs.testing.answers import GARBAGE, right_answer
-from marft_envs.testing.checking import NotChecked, Report, expect, run_checks
+from marft_envs.testing.answers import GARBAGE, right_answer, verdict_of
+from marft_envs.testing.checking import ConformanceError, NotChecked, Report, expect, run_checks
 from marft_envs.testing.playing import difference, plain, texts
 from marft_envs.testing.processes import in_fresh_process
 from marft_envs.transcript import Turn
@@ -141,8 +141,8 @@ def index_errors(case: Case) -> None:
 def gold_is_correct(case: Case) -> None:
     """The gold answer is CORRECT."""
     for problem in _answered(case):
-        verdict = case.task.grade(right_answer(case.task, problem), problem)
-        correct = isinstance(verdict, Verdict) and verdict.outcome is Outcome.CORRECT
+        verdict = verdict_of(case.task, right_answer(case.task, problem), problem)
+        correct = verdict.outcome is Outcome.CORRECT
         expect(correct, f"the gold of problem {problem.index} is {verdict!r:.120}; expected Verdict.correct()")
 
 
@@ -161,10 +161,11 @@ def garbage_is_not_correct(case: Case) -> None:
 def _graded(task: Task, text: str, problem: Problem) -> Verdict:
     where = f"the reply {text!r:.60} to problem {problem.index}"
     try:
-        verdict = task.grade(text, problem)
+        verdict = verdict_of(task, text, problem)
+    except ConformanceError:
+        raise
     except Exception as fault:  # any exception of a grader is what this check looks for
         raise AssertionError(f"{where} raises {type(fault).__name__}: {fault}") from fault
-    expect(isinstance(verdict, Verdict), f"{where} is graded with a {type(verdict).__name__}; expected a Verdict")
     allowed = (Outcome.WRONG, Outcome.NO_ANSWER, Outcome.PARTIAL)
     expect(verdict.outcome in allowed, f"{where} is {verdict!r:.100}; expected wrong, no answer or partial")
     return verdict

@@ -623,6 +623,16 @@ class ReturnsBool(Words):
         return super().grade(answer, problem) if answer == problem.gold else False
 
 
+class ReturnsFloat(Words):
+    def grade(self, answer, problem):
+        return float(answer == problem.gold)
+
+
+class ReturnsNone(Words):
+    def grade(self, answer, problem):
+        super().grade(answer, problem)
+
+
 class FaultsOnUnicode(Words):
     def grade(self, answer, problem):
         return super().grade(answer, problem) if answer.isascii() else Verdict.not_graded("what is this?")
@@ -727,7 +737,21 @@ class KnowsTheEnd(Words):
         ("index_errors", "problem(40) of a task of size 40 is Problem(index=40", NoEnd),
         ("gold_is_correct", "no way of writing the gold", GoldIsPartial),
         ("garbage_is_not_correct", "an empty reply scores 0.1; expected 0", LikesEmpty),
-        ("garbage_is_not_correct", "is graded with a bool; expected a Verdict", ReturnsBool),
+        (
+            "garbage_is_not_correct",
+            "ReturnsBool.grade returned False for the reply ''; expected a Verdict",
+            ReturnsBool,
+        ),
+        (
+            "gold_is_correct",
+            "ReturnsFloat.grade returned 1.0 for the reply 'cedgfabh'; expected a Verdict",
+            ReturnsFloat,
+        ),
+        (
+            "gold_is_correct",
+            "ReturnsNone.grade returned None for the reply 'cedgfabh'; expected a Verdict",
+            ReturnsNone,
+        ),
         ("garbage_is_not_correct", "expected wrong, no answer or partial", FaultsOnUnicode),
         ("garbage_is_not_correct", "raises UnicodeEncodeError", RaisesOnSurrogates),
         ("garbage_is_not_correct", "expected wrong, no answer or partial", CorrectOnGarbage),
@@ -754,6 +778,15 @@ def test_each_check_catches_a_wrong_task(monkeypatch, check, message, task):
         check_task(task, only=[check])
     assert message in str(caught.value)
     assert f"fails the check '{check}': " in str(caught.value)
+
+
+def test_what_is_no_verdict_is_told_by_check_env_too():
+    with pytest.raises(
+        ConformanceError, match=r"ReturnsFloat\.grade returned 1\.0 for the reply .*; expected a Verdict"
+    ):
+        check_env(lambda: Game(ReturnsFloat()), only=["gold_scores_one"])
+    with pytest.raises(ConformanceError, match=r"ReturnsFloat\.grade returned 0\.0, expected a Verdict"):
+        check_env(lambda: Game(ReturnsFloat()), only=["wrong_answer_terminates"])
 
 
 def test_every_check_of_tasks_has_been_seen_to_fail():
