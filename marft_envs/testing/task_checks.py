@@ -17,6 +17,7 @@ from marft_envs.spaces import is_utf8
 from marft_envs.task import Problem, Task
 from marft_envs.testing.answers import GARBAGE, right_answer, verdict_of
 from marft_envs.testing.checking import ConformanceError, NotChecked, Report, expect, run_checks
+from marft_envs.testing.leaks import gold_in_text
 from marft_envs.testing.playing import difference, plain, texts
 from marft_envs.testing.processes import in_fresh_process
 from marft_envs.transcript import Turn
@@ -235,20 +236,12 @@ def _splits(case: Case) -> tuple[str, ...]:
 
 
 def no_gold_in_public(case: Case) -> None:
-    """``problem.public`` has neither gold nor notes, and the gold is not written in every problem's text."""
-    problems = [case.task.problem(i) for i in case.indices]
-    for problem in problems:
+    """``problem.public`` has neither gold nor notes, and no text that agents read gives the gold away (``leaks.py``)."""
+    for problem in map(case.task.problem, case.indices):
         held = [name for name in ("gold", "notes") if hasattr(problem.public, name)]
         expect(not held, f"problem({problem.index}).public has {', '.join(held)}; expected only what agents may read")
-    told = len(problems) >= 5 and all(map(_is_written, problems))
-    expect(not told, f"every problem's text holds its gold, {problems[0].gold!r:.60} in the first; expected it hidden")
-
-
-def _is_written(problem: Problem) -> bool:
-    """Whether a gold that cannot be there by chance (over three characters) stands in what agents read."""
-    shown = "\n".join(texts([problem.prompt, dict(problem.private)]))
-    golds = [gold for gold in texts(plain(problem.gold)) if len(gold) > 3]
-    return bool(golds) and all(gold in shown for gold in golds)
+    leak = gold_in_text(_answered(case))
+    expect(not leak, f"{leak}; expected it hidden (or skip this check where to pass the gold on is the task)")
 
 
 def progress_before_turns(case: Case) -> None:

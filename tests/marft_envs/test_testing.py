@@ -702,6 +702,57 @@ class TellsGold(Words):
         return Problem(p.index, f"{p.prompt} It is {p.gold}.", p.gold)
 
 
+class Numbers(Task):
+    """Count the letters: golds of one or two characters, some of them in the text by chance."""
+
+    name, size = "numbers", 30
+
+    def text(self, index, gold):
+        return f"How many letters has {'x' * gold}, of {gold - 1} to {gold + index % 2} words?"
+
+    def problem(self, index):
+        return Problem(index, self.text(index, index % 12), index % 12)
+
+    def grade(self, answer, problem):
+        return Verdict.correct() if answer == str(problem.gold) else Verdict.wrong("another number")
+
+
+class TellsNumber(Numbers):
+    def text(self, index, gold):
+        return f"{super().text(index, gold)} The answer is {gold}."
+
+
+class EndsWithNumber(Numbers):
+    def text(self, index, gold):
+        return f"{super().text(index, gold)}{' ' * (1 + index)}{gold}"
+
+
+class YesOrNo(Numbers):
+    def problem(self, index):
+        return Problem(index, f"Is {index} odd, yes or no?", ("no", "yes")[index % 2], {"a_0": "Say yes or no."})
+
+
+class TellsOneAgent(YesOrNo):
+    def problem(self, index):
+        p = super().problem(index)
+        return Problem(index, p.prompt, p.gold, {"b_0": f"I think {'so: ' * index}{p.gold} is right."})
+
+
+class Choices(Numbers):
+    """The gold is one of those that stand in the text."""
+
+    def problem(self, index):
+        words = np.random.default_rng(index).permutation(["pears", "apples", "plums", "oranges"])
+        return Problem(index, f"What does the shop {index} not have: {', '.join(words)}?", str(words[index % 4]))
+
+
+class TellsTests(Words):
+    def problem(self, index):
+        p = super().problem(index)
+        tests = {"tests": [p.gold, p.gold[::-1]]}
+        return Problem(p.index, f"{p.prompt} {index * '?'} {tests['tests']}", tests)
+
+
 class KnowsNothing(Words):
     def progress(self, problem, turns):
         return []
@@ -765,7 +816,15 @@ class KnowsTheEnd(Words):
             OneForBoth,
         ),
         ("splits_apart", "problem 3 of split='dev' is problem 5 of split='train', 'b 4'", Overlapping),
-        ("no_gold_in_public", "every problem's text holds its gold", TellsGold),
+        (
+            "no_gold_in_public",
+            "every problem's text holds its gold behind '. It is ', 'cedgfabh' in the first",
+            TellsGold,
+        ),
+        ("no_gold_in_public", "holds its gold behind 'swer is ', '0' in the first; expected it hidden", TellsNumber),
+        ("no_gold_in_public", "every problem's text holds its gold at the end, '0' in the first", EndsWithNumber),
+        ("no_gold_in_public", "holds its gold before ' is righ', 'no' in the first", TellsOneAgent),
+        ("no_gold_in_public", "every problem's text holds all of its gold, {'tests': ['cedgfabh', '", TellsTests),
         ("progress_before_turns", "turns on problem 0 is []; expected one whole number each", KnowsNothing),
         ("progress_before_turns", "is [0.5, 0.5, 0.5", KnowsFloats),
         ("progress_before_turns", "turn 0 is the last and has another text; expected what is known", KnowsItsText),
@@ -798,6 +857,11 @@ def test_right_tasks_pass_every_check():
     assert check_task(Words).passed == tuple(TASK_CHECKS)
     report = check_task(Words())
     assert set(report.not_checked) == {"seeds_differ", "splits_apart"}
+
+
+@pytest.mark.parametrize("task", [Numbers, YesOrNo, Choices])
+def test_a_gold_that_stands_in_the_text_by_chance_or_among_others_is_hidden(task):
+    assert check_task(task, only=["no_gold_in_public"]).passed == ("no_gold_in_public",)
 
 
 class Knows(Words):
