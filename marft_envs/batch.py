@@ -171,12 +171,12 @@ class BatchRunner:
 
     def _policy(self, policy: Policies) -> Callable[[str], Policy]:
         if not isinstance(policy, Mapping):
-            check_function("policy", policy, ("requests",))
+            check_function("policy", policy, ("requests",), classes=True)
             return lambda agent: policy
         if set(policy) != set(self.team.agents):
             raise ValueError(f"policy has agents {sorted(policy)}: expected one for each of {list(self.team.agents)}")
         for agent in policy:
-            check_function(f"policy of {agent}", policy[agent], ("requests",))
+            check_function(f"policy of {agent}", policy[agent], ("requests",), classes=True)
         return policy.__getitem__
 
     def _starts(self, indices: Sequence[int] | None, groups: int | None, seeds: Sequence[int] | None) -> list[Start]:

@@ -27,16 +27,18 @@ def name_of(function: Any) -> str:
     return str(getattr(function, "__name__", type(function).__name__))
 
 
-def check_function(name: str, value: Any, arguments: Sequence[str], *, keywords: bool = False) -> None:
+def check_function(
+    name: str, value: Any, arguments: Sequence[str], *, keywords: bool = False, classes: bool = False
+) -> None:
     """TypeError where ``value`` cannot be called with ``arguments``, by place or as ``keywords``.
 
-    Called by place, a class is refused too: what is forgotten there is to make an instance of it. A function without a
-    signature, as some built-in ones are, is taken as it is.
+    classes: whether a class will do, such as ``str``; where our own classes are given, what was forgotten is to make
+    an instance. A function without a signature, as some built-in ones are, is taken as it is.
     """
     wanted = f"a function of {'the keywords ' if keywords else ''}({', '.join(arguments)})"
     if not callable(value):
         raise TypeError(f"{name}={value!r:.80}: got {type(value).__name__}, expected {wanted}")
-    if inspect.isclass(value) and not keywords:
+    if inspect.isclass(value) and not classes:
         raise TypeError(f"{name}={name_of(value)}: got the class, expected an instance of it or {wanted}")
     try:
         signature = inspect.signature(value)

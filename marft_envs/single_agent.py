@@ -125,7 +125,7 @@ def _policies(given: Mapping[str, Policy] | Policy | None, others: list[str]) ->
             f"agent but the learning one, or one function for all, or a team of one, as team='solo'"
         )
     for agent, policy in policies.items():
-        check_function(f"policy of {agent}", policy, ("observation",))
+        check_function(f"policy of {agent}", policy, ("observation",), classes=True)
     strangers = sorted(set(policies) - set(others))
     if strangers:
         raise ValueError(f"policies for {strangers}: expected only {others}, the other agents of the team")

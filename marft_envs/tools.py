@@ -48,7 +48,7 @@ class Tool:
         wrong = {k: v for k, v in self.parameters.items() if v not in _TYPES}
         if wrong:
             raise ValueError(f"tool {self.name!r} parameters {wrong}: expected types {', '.join(_TYPES)}")
-        check_function("Tool function", self.function, tuple(self.parameters), keywords=True)
+        check_function("Tool function", self.function, tuple(self.parameters), keywords=True, classes=True)
 
     def run(self, arguments: Any) -> str:
         """The result as text, or "error: ..." for arguments that do not fit. Raises ToolFault if the tool breaks."""

@@ -16,9 +16,9 @@ def gold_in_text(problems: Sequence[Problem]) -> str:
     """How the texts that agents read give the gold away, as a half sentence; "" where they do not.
 
     They do where a rule that solves nothing finds every gold: the gold stands behind, or before, the same eight
-    characters in all problems, as in "The answer is 42." By chance a short gold stands in many texts, and the choices of
-    a question hold its gold, but at no such place. Of a gold of several texts (tests, say) all are looked for anywhere.
-    Fewer than ten problems, or one gold for all of them, tell nothing.
+    characters in all problems, as in "The answer is 42." By chance a short gold stands in many texts, and the choices
+    of a question hold its gold, but at no such place. Of a gold of several texts (tests, say) all are looked for
+    anywhere. Fewer than ten problems, or one gold for all of them, tell nothing.
     """
     if len(problems) < _ITEMS or len({repr(plain(problem.gold)) for problem in problems}) < 2:
         return ""

@@ -236,7 +236,7 @@ def _splits(case: Case) -> tuple[str, ...]:
 
 
 def no_gold_in_public(case: Case) -> None:
-    """``problem.public`` has neither gold nor notes, and no text that agents read gives the gold away (``leaks.py``)."""
+    """``problem.public`` has neither gold nor notes, and no text gives the gold away (see ``leaks.py``)."""
     for problem in map(case.task.problem, case.indices):
         held = [name for name in ("gold", "notes") if hasattr(problem.public, name)]
         expect(not held, f"problem({problem.index}).public has {', '.join(held)}; expected only what agents may read")
