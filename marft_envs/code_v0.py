@@ -35,7 +35,7 @@ CC BY 4.0; the others: see their pages.
 Version history: v0, first version.
 """
 
-from marft_envs.coding.environment import env, raw_env
+from marft_envs.coding.environment import DATASETS, env, raw_env
 from marft_envs.coding.teams import TEAMS
 
-__all__ = ["TEAMS", "env", "raw_env"]
+__all__ = ["DATASETS", "TEAMS", "env", "raw_env"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from marft_envs.flex_mg import FlexMG
@@ -59,7 +60,10 @@ class Subject:
         if isinstance(dataset, Task):
             return lambda: dataset
         if not isinstance(dataset, str) or dataset not in self.datasets:
-            raise ValueError(expected("dataset", dataset, self.datasets, ", or a marft_envs.Task"))
+            registry = import_module("marft_envs.registry")  # it imports this module
+            places = ", ".join(registry.with_dataset(dataset))
+            elsewhere = f"; {places} has {dataset!r}" if places else ""
+            raise ValueError(expected("dataset", dataset, self.datasets, f", or a marft_envs.Task{elsewhere}"))
         return self.datasets[dataset]
 
 

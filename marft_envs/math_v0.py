@@ -36,7 +36,7 @@ Data: generated problems are made here. GSM8K: openai/gsm8k, MIT. SVAMP: Patel e
 Version history: v0, first version.
 """
 
-from marft_envs.mathematics.environment import env, raw_env
+from marft_envs.mathematics.environment import DATASETS, env, raw_env
 from marft_envs.mathematics.teams import TEAMS
 
-__all__ = ["TEAMS", "env", "raw_env"]
+__all__ = ["DATASETS", "TEAMS", "env", "raw_env"]

@@ -161,6 +161,12 @@ def make(name: str, **arguments: Any) -> AECEnv[Any, Any, Any]:
     return environment
 
 
+def with_dataset(name: Any) -> tuple[str, ...]:
+    """The built-in environments whose ``dataset=`` takes ``name``: those that list it in ``DATASETS``."""
+    modules = {known: importlib.import_module(f"marft_envs.{known}") for known in BUILT_IN}
+    return tuple(known for known, module in modules.items() if name in getattr(module, "DATASETS", ()))
+
+
 # ---- other people's registries
 
 

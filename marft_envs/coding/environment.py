@@ -15,6 +15,7 @@ from marft_envs.task import Task
 from marft_envs.team import Team
 
 CODING = Subject("code_v0", GENERATORS | {name: partial(datasets.load, name) for name in datasets.NAMES}, TEAMS)
+DATASETS = tuple(CODING.datasets)
 
 
 @documented

@@ -23,6 +23,7 @@ GENERATORS: dict[str, Callable[..., Task]] = {
     "curriculum": Curriculum,
 }  # fmt: skip
 MATHEMATICS = Subject("math_v0", GENERATORS | {name: partial(datasets.load, name) for name in datasets.NAMES}, TEAMS)
+DATASETS = tuple(MATHEMATICS.datasets)
 
 
 @documented

@@ -42,6 +42,27 @@ def test_unknown_arguments_are_told_with_those_there_are_and_the_nearest():
         marft_envs.math_v0.env(dataset=Relay(), split="test")
 
 
+@pytest.mark.parametrize(
+    ("module", "dataset", "message"),
+    [
+        ("math_v0", "humaneval", r"dataset='humaneval': expected one of word_problems, .*; code_v0 has 'humaneval'$"),
+        ("code_v0", "gsm8k", r"dataset='gsm8k': expected one of list_programs, .*; math_v0 has 'gsm8k'$"),
+        ("code_v0", "word_problems", r"; math_v0 has 'word_problems'$"),
+        ("math_v0", "gsm9k", r"or a marft_envs\.Task \(did you mean 'gsm8k'\?\)$"),
+        ("math_v0", ["gsm8k"], r"dataset=\['gsm8k'\]: expected one of .*Task$"),
+    ],
+)
+def test_a_data_set_of_another_environment_is_told_with_its_place(module, dataset, message):
+    with pytest.raises(ValueError, match=message):
+        marft_envs.make(module, dataset=dataset)
+
+
+def test_each_environment_lists_its_data_sets():
+    for module in (marft_envs.math_v0, marft_envs.code_v0):
+        with pytest.raises(ValueError, match=f"expected one of {', '.join(module.DATASETS)}, or a marft_envs"):
+            module.env(dataset="")
+
+
 def test_a_team_by_a_file(tmp_path):
     file = tmp_path / "team.yaml"
     file.write_text("roles:\n  writer_0: {instructions: Write.}\n  editor_0: {instructions: Edit., answers: true}\n")
