@@ -11,6 +11,7 @@ success, is tried before the first one.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import select
@@ -29,6 +30,8 @@ _START_S, _GRACE_S = 60.0, 10.0
 _WALL_LIMITS = 10.5  # a busy machine may give a program ten times its wall limit before it is undecided
 _PATIENCE_S = 5.0
 _BLOCK = 1 << 16
+_MOST_SAID, _LAST_SAID = 1 << 18, 300  # bytes of standard error: what may lie there, and what a message quotes
+_LOOK_S = 1.0  # how often what a command says is cut while its reply is awaited
 _TRIALS = (("print(int(input()) + 1)", Ending.DONE, "42\n"), ("raise SystemExit(3)", Ending.RUNTIME_ERROR, ""))
 
 
@@ -132,6 +135,7 @@ class _Runner:
 
     def __init__(self, command: tuple[str, ...]) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
+        _append_only(self._errors.fileno())
         try:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, bufsize=0
@@ -179,9 +183,11 @@ class _Runner:
         poll.register(self._out, select.POLLIN)
         if writing:
             poll.register(self._in, select.POLLOUT)
-        seconds = deadline - time.monotonic()
-        if seconds <= 0 or not poll.poll(seconds * 1000):
-            raise CommandDied(f"no reply in time{self._last_words()}")
+        while (seconds := deadline - time.monotonic()) > 0:
+            self._cut_errors()
+            if poll.poll(min(seconds, _LOOK_S) * 1000):
+                return
+        raise CommandDied(f"no reply in time{self._last_words()}")
 
     def _has_output(self) -> bool:
         """Also at its end."""
@@ -199,9 +205,23 @@ class _Runner:
 
     def _last_words(self) -> str:
         """The end of what it wrote to standard error."""
-        size = os.fstat(self._errors.fileno()).st_size
-        text = os.pread(self._errors.fileno(), 300, max(0, size - 300)).decode(errors="replace").strip()
+        text = self._last_said().decode(errors="replace").strip()
         return f": {text.splitlines()[-1]}" if text else ""
+
+    def _last_said(self) -> bytes:
+        size = os.fstat(self._errors.fileno()).st_size
+        return os.pread(self._errors.fileno(), _LAST_SAID, max(0, size - _LAST_SAID))
+
+    def _cut_errors(self) -> None:
+        """Keep only the newest of what it wrote to standard error, once that is much; the command never waits for it.
+
+        It goes on at the end of the shorter file. What it writes in just this moment may be lost.
+        """
+        file = self._errors.fileno()
+        if os.fstat(file).st_size > _MOST_SAID:
+            newest = self._last_said()
+            os.ftruncate(file, 0)
+            os.write(file, newest)
 
     def close(self) -> None:
         """End the process: its input ends; it is asked to end, which a container's client passes on; it is killed."""
@@ -223,6 +243,11 @@ class _Runner:
         for file in (self._in, self._out, self._errors):
             with contextlib.suppress(OSError):
                 file.close()
+
+
+def _append_only(file: int) -> None:
+    """Whoever writes to the open file, by a copy of the descriptor too, writes at its end of that moment."""
+    fcntl.fcntl(file, fcntl.F_SETFL, fcntl.fcntl(file, fcntl.F_GETFL) | os.O_APPEND)
 
 
 def _end_all(idle: list[_Runner]) -> None:

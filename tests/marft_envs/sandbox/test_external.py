@@ -202,6 +202,45 @@ LOOP = ANSWER + "for line in sys.stdin:\n    request = json.loads(line)\n    pro
 DIES = LOOP + "    program == 'die' and os._exit(9)\n    answer(request)\n"
 SLOW = LOOP + "    program == 'x' and time.sleep(60)\n    answer(request)\n"
 TALKS = LOOP + "    answer(request, ending='done')\n    program == 'x' and print('done', flush=True)\n"
+CHATTY = (
+    LOOP
+    + """
+    for _ in range(2000):
+        print(80 * "x", file=sys.stderr, flush=True)
+    program == "die" and sys.exit("the last words")
+    answer(request, ending="done")
+"""
+)
+BURST = (
+    LOOP
+    + """
+    if program == "x":
+        sys.stderr.write(2_000_000 * "x" + "\\nthe end\\n")
+        time.sleep(1)
+    answer(request, ending="done")
+"""
+)
+
+
+def test_what_a_command_says_takes_bounded_room():
+    """160 kB for each request, as of a runner that logs, over many of them."""
+    sandbox, files = ExternalSandbox(command(CHATTY)), []
+    for _ in range(8):
+        assert sandbox.run("x", [Stdin("")]).runs[0].ending is Ending.DONE
+        files.append(os.fstat(sandbox._idle[0]._errors.fileno()))
+    assert max(max(file.st_size, file.st_blocks * 512) for file in files) < 1 << 19
+    assert "it ended without a reply: the last words" in sandbox.run("die", [Stdin("")]).runs[0].detail
+    sandbox.close()
+
+
+def test_what_a_command_says_while_it_works_takes_bounded_room(monkeypatch):
+    """2 MB while one reply is awaited, then silence: cut before the reply is there."""
+    monkeypatch.setattr(external, "_LOOK_S", 0.1)
+    sandbox = ExternalSandbox(command(BURST))
+    assert sandbox.run("x", [Stdin("")]).runs[0].ending is Ending.DONE
+    runner = sandbox._idle[0]
+    assert os.fstat(runner._errors.fileno()).st_size <= 300 and runner._last_words() == ": the end"
+    sandbox.close()
 
 
 def test_a_command_that_dies_twice_is_not_graded():
