@@ -151,18 +151,19 @@ class FlexMG(TurnTaking):
         """Begin an episode. A seed re-creates the generator, None continues its stream.
 
         ``options={"index": i}`` pins the problem, whatever the seed; without it the generator draws the index. The
-        same arguments give the same episode in every process. Unknown option keys are tolerated: wrappers of other
-        libraries add their own. TypeError and ValueError name a seed or options of another kind, IndexError an index
-        outside the task.
+        same arguments give the same episode in every process, and a seed with the index that it drew gives it, too.
+        Unknown option keys are tolerated: wrappers of other libraries add their own. TypeError and ValueError name a
+        seed or options of another kind, IndexError an index outside the task.
         """
         if options is not None and not isinstance(options, Mapping):
             raise TypeError(f"options={options!r:.80}: got {type(options).__name__}, expected {{'index': 3}} or None")
         if seed is not None:
             self._rng = np.random.default_rng(whole_number("seed", seed, 0))
-        index = options.get("index") if options else None
-        if index is None:
-            index = int(self._rng.integers(UNLIMITED if self.task.size is None else self.task.size))
-        self.problem: Problem = self.task.problem(check_index(self.task, index))
+        pinned = options.get("index") if options else None
+        if pinned is not None:
+            pinned = check_index(self.task, pinned)
+        drawn = int(self._rng.integers(UNLIMITED if self.task.size is None else self.task.size))
+        self.problem: Problem = self.task.problem(drawn if pinned is None else pinned)
         self._public = self.problem.public
         self._open_books()
         self._heads = {agent: self._head(agent, role) for agent, role in self._roles.items()}

@@ -317,6 +317,19 @@ def test_seed_none_continues_the_stream_and_an_index_pins_the_problem():
     assert env.unwrapped.problem.prompt == prompt
 
 
+def test_a_seed_and_an_index_give_one_episode_whether_the_index_was_drawn_or_pinned():
+    """As a trace is replayed; with order="random" the order is drawn after the problem."""
+
+    def order_of(**reset):
+        env = FlexMG(Echo(), team("none"), order="random", rounds=4)
+        play(env, dict.fromkeys(ABC, "x"), **reset)
+        return env.problem.index, [turn.agent for turn in env.transcript]
+
+    for seed in range(5):
+        index, order = order_of(seed=seed)
+        assert order_of(seed=seed, options={"index": index}) == (index, order)
+
+
 def test_an_episode_is_the_same_in_every_process():
     program = (
         "import marft_envs; env = marft_envs.math_v0.env(order='random', team='octet', render_mode='ansi');"
