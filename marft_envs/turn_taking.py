@@ -51,21 +51,19 @@ class TurnTaking(Ending):
         self._tool_turns: list[Turn] = []
         schedule = self.team.schedule
         dependency = schedule.static or schedule.begin(self._public, self.transcript, number)
-        self._parents: dict[str, tuple[str, ...]] = dependency.parents
-        self._order = dependency.order
+        self._order, self._parents = dependency.order, dependency.parents
         if self.order == "random":
-            self._order = self._shuffled(dependency)
+            self._order, self._parents = self._shuffled(dependency)
         self._position = 0
         if self._stop_asked:
             self._stop_asked = False
         self.agent_selection = self._order[0]
 
-    def _shuffled(self, dependency: Dependency) -> tuple[str, ...]:
-        """A random linear extension; parents are then seen in this order."""
+    def _shuffled(self, dependency: Dependency) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
+        """A random linear extension, and the parents, which are seen in this order."""
         order = dependency.random_order(self._rng)
         place = {agent: i for i, agent in enumerate(order)}
-        self._parents = {a: tuple(sorted(p, key=place.__getitem__)) for a, p in dependency.parents.items()}
-        return order
+        return order, {a: tuple(sorted(p, key=place.__getitem__)) for a, p in dependency.parents.items()}
 
     def _end_of_order(self) -> None:
         """All known agents of the round have spoken: an orchestrator may name more, else the round is over."""
@@ -94,8 +92,11 @@ class TurnTaking(Ending):
             self.infos[orchestrator]["plan_unknown"] = more.unknown
         if more.dependency is None:
             return False
-        self._order = (orchestrator, *more.dependency.order)
-        self._parents = {orchestrator: ()} | {a: (orchestrator, *p) for a, p in more.dependency.parents.items()}
+        order, parents = more.dependency.order, more.dependency.parents
+        if self.order == "random":
+            order, parents = self._shuffled(more.dependency)
+        self._order = (orchestrator, *order)
+        self._parents = {orchestrator: ()} | {a: (orchestrator, *p) for a, p in parents.items()}
         self.agent_selection = self._order[self._position]
         return True
 

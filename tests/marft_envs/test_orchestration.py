@@ -44,6 +44,22 @@ def test_a_plan_that_cannot_be_read_falls_back_and_is_flagged():
         assert "plan_unknown" not in game.infos["a_0"]
 
 
+def test_a_plan_is_played_in_a_random_order_too():
+    """order="random" holds for the agents that a reply names, too: a linear extension, and read in its order."""
+    roles = {agent: Role() for agent in ("a_0", "b_0", "c_0", "d_0")}
+    game = FlexMG(Anything(), Team(roles, Orchestrated("a_0")), order="random")
+    orders = set()
+    for seed in range(20):
+        game.reset(seed=seed)
+        for text in ("b_0: go\nc_0: go\nd_0 (after b_0, c_0): go", "x", "y"):
+            game.step(text)
+        orders.add(tuple(turn.agent for turn in game.transcript))
+        heard = [m["name"] for m in game.observe("d_0")["messages"] if m["name"] != "task"]
+        assert tuple(heard) == tuple(turn.agent for turn in game.transcript)
+        assert game.agent_selection == "d_0"
+    assert orders == {("a_0", "b_0", "c_0"), ("a_0", "c_0", "b_0")}
+
+
 def test_names_that_nobody_has_are_left_out_and_listed():
     plan = "Step_1: think\nz_0: sing\nb_0 (after a_0, y_0): go"
     game = FlexMG(Anything(), team(Orchestrated("a_0")))
