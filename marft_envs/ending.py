@@ -8,11 +8,13 @@ A wrong answer *terminates*. A fault of the grader or of a tool *truncates*, wit
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Real
 from typing import Any
 
 from pettingzoo import AECEnv
 
 from marft_envs import rendering
+from marft_envs.given import name_of
 from marft_envs.reward import Reward, TeamOutcome
 from marft_envs.task import Problem, Task
 from marft_envs.team import Team
@@ -80,30 +82,37 @@ class Ending(AECEnv[str, dict[str, Any], str]):
 
     def settle(self, verdicts: Mapping[str, Verdict]) -> None:
         """Book the verdicts of the answering agents: rewards and infos, and the end as termination, or as truncation
-        after a fault. An answering agent that never spoke gave no answer. Without effect on a truncated episode."""
+        after a fault. An answering agent that never spoke gave no answer. Without effect on a truncated episode; agents
+        that have left are not paid any more. RuntimeError before the end, ValueError for other agents' verdicts."""
         if self.outcome is not None or self.cut:
             return
+        if not self.over:
+            raise RuntimeError("settle() before the end of the episode: expected the last turn first")
+        strangers = [agent for agent in verdicts if agent not in self.team.answering]
+        if strangers:
+            raise ValueError(f"settle() names {strangers}: expected some of {list(self.team.answering)}")
         silent = {a: Verdict.no_answer("never spoke") for a in self.team.answering if a not in verdicts}
         verdicts = {**verdicts, **silent}
         faults = "; ".join(f"{agent}: {v.reason}" for agent, v in verdicts.items() if not v.graded)
+        score, fault = (0.0, faults) if faults else team_score(self.task, verdicts)
         self.outcome = TeamOutcome(
             agents=self.team.agents,
             answering=self.team.answering,
             verdicts=verdicts,
-            score=0.0 if faults else self.task.team_score(verdicts),
+            score=score,
             last_agent=self.transcript[-1].agent,
             rounds=self.round + 1,
         )
-        for agent, verdict in verdicts.items():
-            self.infos[agent]["verdict"] = str(verdict.outcome)
-        if faults:
-            self._fail(faults)
+        for agent in set(verdicts) & set(self.agents):
+            self.infos[agent]["verdict"] = str(verdicts[agent].outcome)
+        if fault:
+            self._fail(fault)
         else:
             self._pay(self.outcome)
             self._show_end()
 
     def _pay(self, outcome: TeamOutcome) -> None:
-        paid = self.reward(outcome)
+        paid = self._reward(outcome)
         self.terminations = dict.fromkeys(self.agents, True)
         for agent in self.agents:
             info, reward = self.infos[agent], paid[agent]
@@ -114,6 +123,16 @@ class Ending(AECEnv[str, dict[str, Any], str]):
                 reward += self.format_bonus
             self.rewards[agent] = reward
             self._cumulative_rewards[agent] += reward
+
+    def _reward(self, outcome: TeamOutcome) -> Mapping[str, float]:
+        """What the reward function pays each agent; TypeError where that is not a number for each."""
+        paid = self.reward(outcome)
+        if not isinstance(paid, Mapping) or not all(isinstance(paid.get(agent), Real) for agent in outcome.agents):
+            raise TypeError(
+                f"reward={name_of(self.reward)} returned {paid!r:.200}: expected a number for each of "
+                f"{list(outcome.agents)}"
+            )
+        return paid
 
     # ---- cut
 
@@ -133,7 +152,8 @@ class Ending(AECEnv[str, dict[str, Any], str]):
     def _cut(self, key: str, reason: str) -> None:
         self.over = True
         self.cut = reason
-        self.agent_selection = self.agents[0]
+        if self.agents:  # a verdict may come when all have left
+            self.agent_selection = self.agents[0]
         self.terminations = dict.fromkeys(self.agents, False)
         self.truncations = dict.fromkeys(self.agents, True)
         for agent in self.agents:
@@ -173,3 +193,14 @@ def grade_one(task: Task, answer: str, problem: Problem) -> Verdict:
     if not isinstance(verdict, Verdict):
         return Verdict.not_graded(f"{type(task).__name__}.grade returned {verdict!r:.80}, expected a Verdict")
     return verdict
+
+
+def team_score(task: Task, verdicts: Mapping[str, Verdict]) -> tuple[float, str]:
+    """``task.team_score`` behind the same boundary: (score, ""), or (0, the fault) for what is no score in [0, 1]."""
+    try:
+        score = task.team_score(verdicts)
+    except Exception as fault:
+        return 0.0, f"team_score: {type(fault).__name__}: {fault}"
+    if not isinstance(score, Real) or not 0 <= score <= 1:
+        return 0.0, f"{type(task).__name__}.team_score returned {score!r:.80}, expected a number from 0 to 1"
+    return float(score), ""
