@@ -21,7 +21,7 @@ from marft_envs import rendering
 from marft_envs.indexing import UNLIMITED, check_index, whole_number
 from marft_envs.observation import Message, heard, opening
 from marft_envs.reward import Reward, as_reward
-from marft_envs.spaces import ChoiceText, UnicodeText, is_utf8, message_space
+from marft_envs.spaces import ChoiceText, UnicodeText, as_utf8, is_utf8, message_space
 from marft_envs.suggest import expected
 from marft_envs.task import Problem, PublicProblem, Task
 from marft_envs.team import Role, Team
@@ -293,7 +293,7 @@ class FlexMG(TurnTaking):
             action = action[:limit]
         if not is_utf8(action):
             self.infos[agent]["malformed"] = "lone surrogates replaced by '?'"
-            action = action.encode("utf-8", "replace").decode("utf-8")
+            action = as_utf8(action)
         return action
 
     def _called_tool(self, agent: str, role: Role, text: str) -> bool:
@@ -306,7 +306,7 @@ class FlexMG(TurnTaking):
         call = Turn(self.round, agent, text, "call")
         self.transcript.append(call)
         try:
-            result = Turn(self.round, agent, answer_call(body, role.tools), "result")
+            result = Turn(self.round, agent, as_utf8(answer_call(body, role.tools)), "result")
         except ToolFault as fault:
             self._fail(f"{agent}: {fault}")
             return True

@@ -46,6 +46,11 @@ def is_utf8(text: str) -> bool:
     return True
 
 
+def as_utf8(text: str) -> str:
+    """The text with "?" in place of each lone surrogate."""
+    return text if is_utf8(text) else text.encode("utf-8", "replace").decode("utf-8")
+
+
 class UnicodeText(spaces.Text):
     """All UTF-8 strings of ``min_length`` to ``max_length`` characters (both bounds inclusive).
 

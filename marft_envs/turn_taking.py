@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from marft_envs import rendering
 from marft_envs.dependency import Dependency
 from marft_envs.ending import Ending
-from marft_envs.task import PublicProblem
+from marft_envs.spaces import as_utf8
+from marft_envs.task import Problem, PublicProblem
 from marft_envs.transcript import Turn
 
 Memory = Literal["none", "own", "parents", "all"]
@@ -72,8 +73,9 @@ class TurnTaking(Ending):
         if self.round + 1 == self.rounds or self._stop_asked or self._stops():
             self._finish()
         else:
-            self._remember()
+            told = self._feedback()
             if not self.over:
+                self._remember(told)
                 self._begin_round(self.round + 1)
 
     def _stops(self) -> bool:
@@ -100,9 +102,8 @@ class TurnTaking(Ending):
         self.agent_selection = self._order[self._position]
         return True
 
-    def _remember(self) -> None:
+    def _remember(self, told: list[Turn]) -> None:
         """Move the finished round into each agent's memory, as far as the policy lets it, with the task's feedback."""
-        told = self._feedback()
         for agent, memory in self._memories.items():
             sees = {
                 "none": (),
@@ -117,7 +118,7 @@ class TurnTaking(Ending):
         """What the task tells of the answering agents' texts of the finished round; a fault of it ends the episode."""
         answers = {agent: answer for agent, answer in self.answers().items() if agent in self._said}
         try:
-            texts = {agent: self.task.feedback(*answer) for agent, answer in answers.items()}
+            texts = {agent: self._told(*answer) for agent, answer in answers.items()}
         except Exception as fault:  # the same boundary as the grader's
             self._fail(f"feedback: {type(fault).__name__}: {fault}")
             return []
@@ -126,3 +127,9 @@ class TurnTaking(Ending):
         if self.render_mode == "human" and told:
             print(*(rendering.line(self, turn) for turn in told), sep="\n")
         return told
+
+    def _told(self, answer: str, problem: Problem) -> str:
+        text: Any = self.task.feedback(answer, problem) or ""
+        if not isinstance(text, str):
+            raise TypeError(f"{type(self.task).__name__}.feedback returned {text!r:.80}, expected a text")
+        return as_utf8(text)

@@ -280,6 +280,15 @@ def test_a_tool_call_is_answered_and_the_agent_acts_again():
     assert [t.kind for t in g.transcript] == ["call", "result", "say"]
 
 
+def test_what_a_tool_says_back_can_be_read():
+    """JSON has a way to write a lone surrogate, which no tokenizer can hold."""
+    echo = Tool("echo", "says it again", {"text": "string"}, lambda text: text)
+    g = game({"a_0": Role(tools=(echo,)), "b_0": Role(answers=True)})
+    g.step('<tool_call>{"name": "echo", "arguments": {"text": "\\ud800!"}}</tool_call>')
+    assert g.transcript[-1].text == "?!"
+    assert g.observation_space("a_0").contains(g.observe("a_0")) and g.state_space.contains(g.state())
+
+
 def test_tool_calls_are_limited():
     g = game({"a_0": Role(tools=("calculator",), max_tool_calls=1), "b_0": Role()})
     g.step(call("1+1"))

@@ -267,17 +267,17 @@ class ShowsNobody(Shows):
     "a_0 in round 1, after 3 turns, reads the text of ['b_0 in round 0', 'c_0 in round 0']; expected exactly",
 )
 class RemembersAll(Game):
-    def _remember(self):
+    def _remember(self, told):
         self.memory = "all"
-        super()._remember()
+        super()._remember(told)
         self.memory = "parents"
 
 
 @wrong("visibility", "b_0 in round 1, after 4 turns, does not read that of ['a_0 in round 0']")
 class ForgetsParents(Game):
-    def _remember(self):
+    def _remember(self, told):
         self.memory = "own"
-        super()._remember()
+        super()._remember(told)
         self.memory = "parents"
 
 

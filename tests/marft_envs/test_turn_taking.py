@@ -1,0 +1,42 @@
+"""From round to round: what the task tells of the answers before the next one begins."""
+
+import pytest
+
+from marft_envs import FlexMG
+from tests.marft_envs.three_agents import ABC, Anything, team
+
+
+class Tells(Anything):
+    def __init__(self, told):
+        self.told = told
+
+    def feedback(self, answer, problem):
+        return self.told
+
+
+def after_a_round(told):
+    game = FlexMG(Tells(told), team("chain"), rounds=2)
+    game.reset(seed=0)
+    for _ in ABC:
+        game.step("yes")
+    return game
+
+
+@pytest.mark.parametrize("told", [3, True, ["well done"]])
+def test_feedback_that_is_no_text_is_a_fault(told):
+    game = after_a_round(told)
+    assert game.over and game.cut == f"feedback: TypeError: Tells.feedback returned {told!r}, expected a text"
+    assert [message["name"] for message in game.observe("c_0")["messages"]] == ["task", "b_0"]
+
+
+@pytest.mark.parametrize("told", ["", None])
+def test_no_feedback_is_none(told):
+    game = after_a_round(told)
+    assert not game.over and game.feedback == []
+
+
+def test_feedback_with_lone_surrogates_is_repaired():
+    """No file and no tokenizer can hold them; a task may quote them from anywhere."""
+    game = after_a_round("you wrote \ud800!")
+    assert game.feedback[0].text == "you wrote ?!"
+    assert all(game.observation_space(agent).contains(game.observe(agent)) for agent in ABC)
