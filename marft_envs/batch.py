@@ -18,7 +18,7 @@ Grading is settled apart from stepping: with an executor it runs beside the gene
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from itertools import count, islice
 from typing import Any
 
@@ -80,9 +80,9 @@ class BatchRunner:
         self,
         policy: Policies,
         *,
-        indices: Sequence[int] | None = None,
+        indices: Iterable[int] | None = None,
         groups: int | None = None,
-        seeds: Sequence[int] | None = None,
+        seeds: Iterable[int] | None = None,
         turns: int | None = None,
     ) -> list[Episode]:
         """One episode for each index; all environments, with drawn problems, where it is None.
@@ -130,7 +130,7 @@ class BatchRunner:
         """
         ask, budget, seed = self._policy(policy), Budget(turns), whole_number("seed", seed, 0)
         times = 1 if groups is None else whole_number("groups", groups, 1)
-        starts = self._endless(None if indices is None else _several("indices", indices), times, seed)
+        starts = self._endless(None if indices is None else _iterable("indices", indices), times, seed)
         if episodes is not None:
             starts = islice(starts, whole_number("episodes", episodes, 1))
         return self._stream(ask, budget, starts)
@@ -179,26 +179,28 @@ class BatchRunner:
             check_function(f"policy of {agent}", policy[agent], ("requests",), classes=True)
         return policy.__getitem__
 
-    def _starts(self, indices: Sequence[int] | None, groups: int | None, seeds: Sequence[int] | None) -> list[Start]:
+    def _starts(self, indices: Iterable[int] | None, groups: int | None, seeds: Iterable[int] | None) -> list[Start]:
         """The episodes of ``play``, checked against the size."""
         problems: list[int | None] = [None] * len(self.envs)
         if indices is not None:
             times = 1 if groups is None else whole_number("groups", groups, 1)
-            problems = [index for index in _several("indices", indices) for _ in range(times)]
+            chosen = _several("indices", indices)
+            problems = [index for index in chosen for _ in range(times)]
             if len(problems) > len(self.envs):
                 grouped = "" if groups is None else f" in groups of {groups}"
-                raise ValueError(f"indices has {len(indices)} entries{grouped}: expected at most size={len(self.envs)}")
+                raise ValueError(f"indices has {len(chosen)} entries{grouped}: expected at most size={len(self.envs)}")
         elif groups is not None:
             raise ValueError(f"groups={groups!r} without indices: expected the problems to repeat")
-        if seeds is not None and len(_several("seeds", seeds)) != len(problems):
-            raise ValueError(f"seeds has {len(seeds)} entries: expected {len(problems)}, one for each episode")
+        given = None if seeds is None else _several("seeds", seeds)
+        if given is not None and len(given) != len(problems):
+            raise ValueError(f"seeds has {len(given)} entries: expected {len(problems)}, one for each episode")
         starts = []
         number_of: dict[Hashable, int] = {}
         members: dict[int, int] = {}
         for i, index in enumerate(problems):
             group = number_of.setdefault(_group_key(i, index, groups), len(number_of))
             members[group] = members.get(group, -1) + 1
-            seed = None if seeds is None else whole_number("seeds", seeds[i], 0)
+            seed = None if given is None else whole_number("seeds", given[i], 0)
             starts.append(Start(i, index, seed, group, members[group]))
         return starts
 
@@ -258,11 +260,16 @@ def _group_key(place: int, index: int | None, groups: int | None) -> Hashable:
     return ("drawn", place) if index is None else ("problem", index)
 
 
-def _several(name: str, values: Any) -> Any:
+def _iterable(name: str, values: Any) -> Iterable[Any]:
     """``values``, or TypeError naming the argument."""
     if not isinstance(values, Iterable) or isinstance(values, (str, Mapping)):
         raise TypeError(f"{name}={values!r:.80}: got {type(values).__name__}, expected several, as in range(8)")
     return values
+
+
+def _several(name: str, values: Any) -> list[Any]:
+    """All of them."""
+    return list(_iterable(name, values))
 
 
 __all__ = ["BatchRunner", "Counts", "Episode", "Policies", "Policy", "Reply", "Request", "Step"]

@@ -214,6 +214,16 @@ def test_groups():
         runner.play(say_index, indices=[1, 2], groups=0)
 
 
+def test_problems_and_seeds_may_come_from_an_iterator():
+    runner = BatchRunner(FlexMG(Sum(), TEAM), 2)
+    episodes = runner.play(say_index, indices=iter([5, 6]), seeds=iter([1, 2]))
+    assert [(episode.index, episode.seed) for episode in episodes] == [(5, 1), (6, 2)]
+    with pytest.raises(ValueError, match="indices has 3 entries: expected at most size=2"):
+        runner.play(say_index, indices=iter([1, 2, 3]))
+    with pytest.raises(ValueError, match="seeds has 1 entries: expected 2, one for each episode"):
+        runner.play(say_index, indices=[1, 2], seeds=iter([1]))
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
