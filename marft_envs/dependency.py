@@ -40,11 +40,15 @@ class Dependency:
         if len(set(self.agents)) != len(self.agents) or not self.agents:
             raise ValueError(f"agents={list(self.agents)!r}: expected at least one agent and no name twice")
         n = len(self.agents)
-        array = np.asarray(matrix)
+        try:
+            array = np.asarray(matrix)
+        except ValueError:
+            raise ValueError(f"dependency matrix={matrix!r:.80}: expected rows of one length") from None
         if array.shape != (n, n):
             raise ValueError(f"dependency matrix has shape {array.shape}: expected {(n, n)}, one row per agent")
         if not np.isin(array, (0, 1)).all():
-            raise ValueError(f"dependency matrix has entries {np.unique(array).tolist()}: expected only 0 and 1")
+            entries = list(dict.fromkeys(array.ravel().tolist()))
+            raise ValueError(f"dependency matrix has entries {entries}: expected only 0 and 1")
         self.matrix = array.astype(bool)
         self.matrix.setflags(write=False)
         self.generations = self._generations()
@@ -105,7 +109,7 @@ class Dependency:
         names = list(agents)
         matrix = np.zeros((len(names), len(names)), bool)
         for edge in edges:
-            if isinstance(edge, str) or len(edge) != 2:
+            if isinstance(edge, str) or not isinstance(edge, (Sequence, np.ndarray)) or len(edge) != 2:
                 raise ValueError(f"dependency edge {edge!r}: expected a pair (seen agent, seeing agent)")
             for agent in edge:
                 if agent not in names:
@@ -183,6 +187,12 @@ def as_dependency(spec: Any, agents: Sequence[str]) -> Dependency:
             f"{len(agents)} matrix or a list of edges (seen agent, seeing agent)"
         )
     rows = list(spec)
-    if rows and all(not isinstance(row, str) and not any(isinstance(x, str) for x in row) for row in rows):
+    if rows and all(map(_is_row, rows)):
         return Dependency(agents, rows)
     return Dependency.from_edges(agents, rows)
+
+
+def _is_row(entry: Any) -> bool:
+    """Whether an entry of a list is a matrix's row: several values without a name among them."""
+    several = isinstance(entry, Iterable) and not isinstance(entry, str)
+    return several and not any(isinstance(value, str) for value in entry)

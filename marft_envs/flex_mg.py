@@ -11,6 +11,7 @@ module has what PettingZoo asks for, what an agent sees, and what becomes of its
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -88,6 +89,8 @@ class FlexMG(TurnTaking):
         if max_turns is not None:
             max_turns = whole_number("max_turns", max_turns, 1)
         _of_type("format_bonus", format_bonus, (int, float))
+        if not math.isfinite(format_bonus):
+            raise ValueError(f"format_bonus={format_bonus!r}: expected a finite number")
         _of_type("defer_grading", defer_grading, bool)
         team.schedule.check_rounds(rounds)
         self.task, self.team = task, team

@@ -31,7 +31,7 @@ import numpy as np
 from marft_envs import diagram
 from marft_envs.dependency import CycleError, Dependency, as_dependency
 from marft_envs.given import check_function, name_of, some_word
-from marft_envs.schedule import Extension, Schedule, Transcript, indented, over_some
+from marft_envs.schedule import Extension, Schedule, Transcript, indented
 from marft_envs.stopping import has_word
 from marft_envs.suggest import expected
 from marft_envs.task import PublicProblem
@@ -90,7 +90,7 @@ class Orchestrated(Schedule):
                 raise ValueError(f"Orchestrated finish={finish!r}: expected a word that is no agent's name")
             self.others = tuple(a for a in self.agents if a != orchestrator)
             self._first = Dependency.preset("none", [orchestrator])
-            self._fallback = as_dependency(fallback, self.others)
+            self._fallback = _bound_fallback(fallback, self.others)
 
     def bound(self, agents: Sequence[str]) -> Orchestrated:
         """The same schedule for a team of ``agents``."""
@@ -121,10 +121,18 @@ class Orchestrated(Schedule):
         except (CycleError, ValueError) as fault:
             return Extension(self._fallback, stop, str(fault), unknown)
         if plan is not None:
-            return Extension(over_some(plan, self.others), stop, unknown=unknown)
+            return Extension(self._checked(plan), stop, unknown=unknown)
         if stop:
             return Extension(None, True, unknown=unknown)
         return Extension(self._fallback, False, f"names none of {', '.join(self.others)}", unknown)
+
+    def _checked(self, plan: Any) -> Dependency:
+        if isinstance(plan, Dependency) and set(plan.agents) <= set(self.others):
+            return plan
+        raise TypeError(
+            f"Orchestrated read={name_of(self.read)} returned {plan!r:.200}: expected None or a Dependency over some "
+            f"of {', '.join(self.others)}"
+        )
 
     def briefing(self, roles: Mapping[str, Role], answering: Sequence[str], rounds: int) -> dict[str, str]:
         """What the orchestrator is told: its teammates, how to write a reply, what comes of one that cannot be read."""
@@ -157,6 +165,13 @@ class Orchestrated(Schedule):
     def parts(self) -> list[diagram.Part]:
         edges = tuple((self.orchestrator, other) for other in self.others)
         return [diagram.Part(self.agents, edges, possible=True)]
+
+
+def _bound_fallback(spec: Any, others: tuple[str, ...]) -> Dependency:
+    try:
+        return as_dependency(spec, others)
+    except (TypeError, ValueError) as fault:
+        raise ValueError(f"Orchestrated fallback={spec!r:.80}: {fault}") from fault
 
 
 def _as_lists(spec: Any) -> Any:

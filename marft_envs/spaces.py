@@ -123,7 +123,7 @@ class ChoiceText(spaces.Text):
         super().__init__(max(max(lengths), 1), min_length=min(lengths), charset=alphabet, seed=seed)
 
     def contains(self, x: Any) -> bool:
-        return x in self.choices
+        return isinstance(x, str) and x in self.choices
 
     def sample(self, mask: None = None, probability: None = None) -> str:  # type: ignore[override]
         """One of the choices, uniformly; ``mask=`` and ``probability=`` must be None."""

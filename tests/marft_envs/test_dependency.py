@@ -84,9 +84,13 @@ def test_all_ways_of_writing_agree():
         ("ring", ValueError, "dependency='ring': expected one of none, chain"),
         ([[0, 1], [0, 0]], ValueError, r"shape \(2, 2\): expected \(3, 3\)"),
         ([[0, 2, 0], [0, 0, 0], [0, 0, 0]], ValueError, r"entries \[0, 2\]: expected only 0 and 1"),
+        ([[0, None, 0], [0, 0, 0], [0, 0, 0]], ValueError, r"entries \[0, None\]: expected only 0 and 1"),
         ([("a_0", "z_0")], ValueError, "names 'z_0': expected one of"),
         ([("a_0", "b_0", "c_0")], ValueError, "expected a pair"),
         (7, TypeError, "dependency=7: expected a preset"),
+        ([1, 2, 3], ValueError, r"dependency edge 1: expected a pair \(seen agent, seeing agent\)"),
+        ([[0, 1, 0], 2], ValueError, r"dependency edge \[0, 1, 0\]: expected a pair"),
+        ([[0, 1, 0], [0, 0, 1], [0]], ValueError, r"dependency matrix=\[\[0, 1, 0\], .*: expected rows of one length"),
         (Dependency.preset("chain", ABCD), ValueError, r"is over agents .*: expected \['a_0', 'b_0', 'c_0'\]"),
     ],
 )

@@ -427,6 +427,7 @@ def test_arguments_of_another_type_are_named(arguments, message):
         ({"memory": "some"}, "memory='some': expected one of none, own"),
         ({"order": "any"}, "order='any': expected one of"),
         ({"rounds": 0}, "rounds=0: expected at least 1"),
+        ({"format_bonus": float("nan")}, "format_bonus=nan: expected a finite number"),
         ({"reward": "none"}, "reward='none': expected one of shared, last, answerer"),
         ({"render_mode": "rgb"}, "render_mode='rgb': expected one of None, 'human', 'ansi'"),
         ({"split": "dev"}, "split.*dev"),

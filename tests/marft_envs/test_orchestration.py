@@ -130,6 +130,28 @@ def test_words_that_are_none_are_named(settings, error, message):
         Orchestrated(**{"orchestrator": "a_0", **settings})
 
 
+@pytest.mark.parametrize(
+    ("fallback", "message"),
+    [
+        ("chian", r"Orchestrated fallback='chian': .*expected one of none, chain"),
+        (lambda problem, transcript, round: "chain", "Orchestrated fallback=<function.*: .*expected a preset"),
+        ([("b_0", "c_0"), ("c_0", "b_0")], r"Orchestrated fallback=\[.*: dependency has a cycle"),
+    ],
+)
+def test_a_fallback_that_is_no_d_is_named(fallback, message):
+    with pytest.raises(ValueError, match=message):
+        team(Orchestrated("a_0", fallback=fallback))
+
+
+@pytest.mark.parametrize("plan", ["chain", [("b_0", "c_0")], Dependency.preset("none", ["a_0"]), 3])
+def test_a_reader_that_returns_no_plan_is_named(plan):
+    game = FlexMG(Anything(), team(Orchestrated("a_0", read=lambda reply, agents: plan, syntax="")))
+    with pytest.raises(
+        TypeError, match=r"read=<lambda> returned .*: expected None or a Dependency over some of b_0, c_0"
+    ):
+        play(game, TEXTS)
+
+
 def test_a_teammates_name_cannot_end_the_game():
     """Otherwise to name it in a plan would end the episode."""
     with pytest.raises(ValueError, match="Orchestrated finish='b_0': expected a word that is no agent's name"):

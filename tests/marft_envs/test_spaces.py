@@ -3,10 +3,11 @@
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from gymnasium.spaces import utils
 
-from marft_envs.spaces import UnicodeText, message_space
+from marft_envs.spaces import ChoiceText, UnicodeText, message_space
 
 
 @pytest.mark.parametrize("text", ["", "a b\n\t", "日本語", "\U0001f600" * 10, "x" * 10])
@@ -17,6 +18,12 @@ def test_contains(text):
 @pytest.mark.parametrize("thing", ["x" * 11, "\ud800", b"bytes", 3, None])
 def test_contains_not(thing):
     assert not UnicodeText(10).contains(thing)
+
+
+@pytest.mark.parametrize("thing", ["c", b"a", None, ["a"], {"a"}, np.array(["a", "b"])])
+def test_choices_contain_nothing_else(thing):
+    space = ChoiceText(["a", "b"])
+    assert not space.contains(thing) and space.contains("b")
 
 
 def test_samples_are_short_printable_members_and_seeded():
