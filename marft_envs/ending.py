@@ -14,7 +14,7 @@ from typing import Any
 from pettingzoo import AECEnv
 
 from marft_envs import rendering
-from marft_envs.given import name_of
+from marft_envs.given import name_of, some_word
 from marft_envs.reward import Reward, TeamOutcome
 from marft_envs.task import Problem, Task
 from marft_envs.team import Team
@@ -140,7 +140,9 @@ class Ending(AECEnv[str, dict[str, Any], str]):
         """End the episode by an outside limit (a budget of turns or tokens): truncated, reward 0, not graded.
 
         ``cut_before`` is then the agent whose turn it was; ``observe`` gives what each agent would have read next.
+        Without effect after the end. ValueError for a blank reason.
         """
+        some_word("truncate reason", reason)
         if not self.over:
             self.cut_before = self.agent_selection
             self._cut("truncated", reason)

@@ -1,6 +1,7 @@
 """When a game of several rounds ends before its last round: by agreement, or by a role's word. Never by the gold.
 
 A rule is a callable ``(turns of the round just played, task) -> bool``; a Team carries at most one.
+What it raises is a fault, as a grader's: the episode ends truncated, and is not graded.
 """
 
 from __future__ import annotations

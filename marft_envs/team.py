@@ -101,6 +101,8 @@ class Team:
     stop_rule: StopRule | None = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.roles, Mapping):
+            raise TypeError(f"team roles={self.roles!r:.80}: expected a mapping from agent to Role")
         roles = dict(self.roles)
         if not roles:
             raise ValueError("team roles={}: expected at least one agent")

@@ -72,15 +72,20 @@ class TurnTaking(Ending):
             return
         if self.round + 1 == self.rounds or self._stop_asked or self._stops():
             self._finish()
-        else:
-            told = self._feedback()
-            if not self.over:
-                self._remember(told)
-                self._begin_round(self.round + 1)
+            return
+        told = [] if self.over else self._feedback()
+        if not self.over:
+            self._remember(told)
+            self._begin_round(self.round + 1)
 
     def _stops(self) -> bool:
+        """Whether the team's rule ends the game with this round; a fault of it ends the episode."""
         rule = self.team.stop_rule
-        return rule is not None and rule(tuple(self._said.values()), self.task)
+        try:
+            return rule is not None and rule(tuple(self._said.values()), self.task)
+        except Exception as fault:  # the same boundary as the grader's: it reads what models write
+            self._fail(f"stop: {type(fault).__name__}: {fault}")
+            return False
 
     def _extended(self) -> bool:
         more = self.team.schedule.extend(self._public, self.transcript, self.round)
@@ -119,7 +124,7 @@ class TurnTaking(Ending):
         answers = {agent: answer for agent, answer in self.answers().items() if agent in self._said}
         try:
             texts = {agent: self._told(*answer) for agent, answer in answers.items()}
-        except Exception as fault:  # the same boundary as the grader's
+        except Exception as fault:  # the same boundary
             self._fail(f"feedback: {type(fault).__name__}: {fault}")
             return []
         told = [Turn(self.round, agent, text, "feedback") for agent, text in texts.items() if text]

@@ -103,3 +103,13 @@ def test_wrong_settling_is_named():
         game.settle({"b_0": Verdict.correct()})
     game.settle({"c_0": Verdict.correct()})
     assert game.outcome.score == 1.0
+
+
+@pytest.mark.parametrize(("reason", "error"), [("", ValueError), (" ", ValueError), (None, TypeError)])
+def test_a_limit_without_a_reason_is_refused(reason, error):
+    """The reason is what tells a truncated episode from a graded one."""
+    game = FlexMG(Anything(), team("chain"))
+    game.reset(seed=0)
+    with pytest.raises(error, match="truncate reason="):
+        game.truncate(reason)
+    assert not game.over

@@ -171,6 +171,12 @@ def test_agreement_takes_a_list_too():
     assert Agreement(["a_0", "b_0"]) == Agreement(("a_0", "b_0"))
 
 
+@pytest.mark.parametrize("roles", [["a_0"], "a_0", None, Role()])
+def test_roles_that_are_no_mapping_are_named(roles):
+    with pytest.raises(TypeError, match=r"team roles=.*: expected a mapping from agent to Role"):
+        Team(roles)
+
+
 def test_a_team_file_that_is_not_there_is_named():
     with pytest.raises(FileNotFoundError, match=r"team file 'nowhere\.yaml': not found"):
         Team.from_yaml("nowhere.yaml")

@@ -3,6 +3,7 @@
 import pytest
 
 from marft_envs import FlexMG
+from marft_envs.stopping import Agreement
 from tests.marft_envs.three_agents import ABC, Anything, team
 
 
@@ -40,3 +41,24 @@ def test_feedback_with_lone_surrogates_is_repaired():
     game = after_a_round("you wrote \ud800!")
     assert game.feedback[0].text == "you wrote ?!"
     assert all(game.observation_space(agent).contains(game.observe(agent)) for agent in ABC)
+
+
+class Unreadable(Anything):
+    def answer_of(self, text):
+        raise RecursionError("too deep")
+
+
+@pytest.mark.parametrize(
+    ("stop", "fault"),
+    [
+        (Agreement(("a_0", "b_0")), "stop: RecursionError: too deep"),
+        (lambda turns, task: turns[3].text == "done", "stop: IndexError: tuple index out of range"),
+    ],
+)
+def test_a_fault_of_the_rule_to_stop_is_not_graded(stop, fault):
+    """It reads what models write, as a grader does, and must not end a run of many episodes."""
+    game = FlexMG(Unreadable(), team("chain", stop=stop), rounds=2)
+    game.reset(seed=0)
+    for _ in ABC:
+        game.step("yes")
+    assert game.over and game.infos["b_0"]["not_graded"] == fault and all(game.truncations.values())
