@@ -1,9 +1,9 @@
 """The guard around a raw environment: calls in order, before anything else happens.
 
 It stands in place of PettingZoo's OrderEnforcingWrapper and AssertOutOfBoundsWrapper, which cost several times a turn
-of the game itself. It guards against: any use before ``reset``, a step after everybody has left, and two iterations of
-``agent_iter`` without a step between them. Types of actions are checked by the raw environment. It does not guard
-against long texts (clipped and flagged, never an error) or against changing ``env.unwrapped`` by hand.
+of the game itself. It guards against: any use before ``reset``, ``step`` and ``last`` after everybody has left, and two
+iterations of ``agent_iter`` without a step between them. Types of actions are checked by the raw environment. It does
+not guard against long texts (clipped and flagged, never an error) or against changing ``env.unwrapped`` by hand.
 """
 
 from __future__ import annotations
@@ -55,6 +55,8 @@ class Guard(AECEnv[str, dict[str, Any], str]):
         if not self._live:
             self._check("last()")
         env = self.env
+        if not env.agents:
+            raise ResetNeeded("last() after the end of the episode: expected env.reset() first")
         agent = env.agent_selection
         return (
             env.observe(agent) if observe else None,
@@ -108,5 +110,6 @@ class Guard(AECEnv[str, dict[str, Any], str]):
 
 _AFTER_RESET = frozenset(
     {"agents", "rewards", "terminations", "truncations", "infos", "agent_selection", "num_agents",
-     "_cumulative_rewards", "problem", "transcript", "outcome", "round"}
+     "_cumulative_rewards", "problem", "transcript", "outcome", "round", "over", "cut", "cut_before", "feedback",
+     "dependency", "generation", "answers", "grade", "settle", "truncate"}
 )  # fmt: skip

@@ -282,8 +282,16 @@ def test_the_guard_wants_a_step_for_each_iteration_and_none_after_the_end():
     play(env, {"reasoner_0": "x", "actor_0": "y"})
     with pytest.raises(ResetNeeded, match="after the end of the episode"):
         env.step("x")
-    with pytest.raises(AttributeError, match="rewards before reset"):
-        _ = marft_envs.math_v0.env().rewards
+    with pytest.raises(ResetNeeded, match=r"last\(\) after the end of the episode"):
+        env.last()
+
+
+@pytest.mark.parametrize(
+    "name", ["rewards", "dependency", "generation", "feedback", "truncate", "settle", "over", "cut"]
+)
+def test_what_a_game_has_after_reset_only_says_so_before(name):
+    with pytest.raises(AttributeError, match=rf"{name} before reset\(\): expected env.reset"):
+        getattr(marft_envs.math_v0.env(), name)
 
 
 @pytest.mark.parametrize("fork", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
