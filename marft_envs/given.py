@@ -35,7 +35,8 @@ def check_function(
     classes: whether a class will do, such as ``str``; where our own classes are given, what was forgotten is to make
     an instance. A function without a signature, as some built-in ones are, is taken as it is.
     """
-    wanted = f"a function of {'the keywords ' if keywords else ''}({', '.join(arguments)})"
+    told = f"{'the keywords ' * keywords}({', '.join(arguments)})" if arguments else "no arguments"
+    wanted = f"a function of {told}"
     if not callable(value):
         raise TypeError(f"{name}={value!r:.80}: got {type(value).__name__}, expected {wanted}")
     if inspect.isclass(value) and not classes:

@@ -11,6 +11,7 @@ from concurrent.futures import Executor, Future
 
 from marft_envs.ending import grade_one
 from marft_envs.flex_mg import FlexMG
+from marft_envs.given import check_function, name_of
 from marft_envs.task import Problem
 from marft_envs.verdict import Verdict
 
@@ -29,6 +30,8 @@ class Grader:
     def __init__(self, source: ExecutorSource) -> None:
         if source is not None and not isinstance(source, Executor) and not callable(source):
             raise TypeError(f"executor={source!r:.80}: expected a concurrent.futures.Executor, a function or None")
+        if callable(source):
+            check_function("executor", source, (), classes=True)
         self._make = None if isinstance(source, Executor) or source is None else source
         self._executor = source if isinstance(source, Executor) else None
 
@@ -45,7 +48,7 @@ class Grader:
 
     def _submit(self, env: FlexMG, answer: tuple[str, Problem], again: bool) -> Future[Verdict] | Verdict:
         if self._executor is None and self._make is not None:
-            self._executor = self._make()
+            self._executor = _made(self._make)
         assert self._executor is not None
         try:
             return self._executor.submit(grade_one, env.task, *answer)
@@ -65,6 +68,13 @@ class Grader:
         if self._make is not None and self._executor is not None:
             self._executor.shutdown(wait=False, cancel_futures=True)
             self._executor = None
+
+
+def _made(make: Callable[[], Executor]) -> Executor:
+    made = make()
+    if not isinstance(made, Executor):
+        raise TypeError(f"executor={name_of(make)} made {made!r:.80}: expected a concurrent.futures.Executor")
+    return made
 
 
 def _verdict(entry: Future[Verdict] | Verdict) -> Verdict:

@@ -45,6 +45,9 @@ class Role:
         for name in ("instructions", "summary", "reply_prefix"):
             if not isinstance(getattr(self, name), str):
                 raise TypeError(f"Role {name}={getattr(self, name)!r:.80}: expected a text")
+        if not isinstance(self.answers, bool):
+            got = type(self.answers).__name__
+            raise TypeError(f"Role answers={self.answers!r:.80}: got {got}, expected True or False")
         for name, least in (("max_chars", 1), ("max_observed_chars", 1), ("max_tool_calls", 0)):
             whole_number(f"Role {name}", getattr(self, name), least)
         for name in ("choices", "tools"):

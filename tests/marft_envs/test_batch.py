@@ -445,8 +445,15 @@ def test_an_executor_that_was_shut_down_is_a_fault_not_a_zero():
     executor.shutdown()
     (episode,) = BatchRunner(FlexMG(Sum(), TEAM), 1, executor=executor).play(say_index, indices=[1])
     assert "cannot schedule new futures after shutdown" in episode.not_graded and not episode.terminated
+    game = FlexMG(Sum(), TEAM)
     with pytest.raises(TypeError, match="executor=3: expected"):
-        BatchRunner(FlexMG(Sum(), TEAM), 1, executor=3)
+        BatchRunner(game, 1, executor=3)
+    with pytest.raises(TypeError, match=r"executor=<lambda>: takes \(workers\), expected a function of no arguments"):
+        BatchRunner(game, 1, executor=lambda workers: ThreadPoolExecutor(workers))
+    with pytest.raises(TypeError, match=r"executor=<lambda> made 3: expected a concurrent\.futures\.Executor"):
+        BatchRunner(game, 1, executor=lambda: 3).play(say_index, indices=[1])
+    with BatchRunner(game, 1, executor=ThreadPoolExecutor) as runner:
+        assert runner.play(say_index, indices=[1])[0].outcome is not None
 
 
 def test_a_policy_that_raises_loses_no_finished_episode():

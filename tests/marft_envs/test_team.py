@@ -99,6 +99,7 @@ def test_wrong_team_files_are_named(text, message):
         ({"instructions": None}, "Role instructions=None: expected a text"),
         ({"reply_prefix": 3}, "Role reply_prefix=3: expected a text"),
         ({"max_chars": "9"}, "Role max_chars='9': got str, expected int"),
+        ({"answers": "no"}, "Role answers='no': got str, expected True or False"),
         ({"choices": None}, "Role choices=None: expected several in a list or tuple"),
         ({"choices": "yes"}, "Role choices='yes': expected several in a list or tuple"),
         ({"choices": ("yes", 1)}, r"Role choices=\('yes', 1\): expected texts"),
