@@ -24,11 +24,13 @@ from baselines.engine.torch_engine import Decoding
 from baselines.kinds import check_kinds
 from baselines.ladder import LearnerConfig, arm
 from baselines.policy import LoraSettings
+from baselines.scripts import script_digest
 from marft_envs.suggest import did_you_mean, expected
 
 _RECORDS = {"lora": LoraSettings, "decoding": Decoding}
 _DECIDE_NO_NUMBER = ("allow_wheel", "checkpoint_every", "keep_checkpoints", "transcripts")
 _MAY_GROW = ("updates",)
+_DIGESTS = "scripted_sha256"
 TUNINGS = ("lora", "full")
 
 
@@ -76,6 +78,8 @@ class RunConfig:
     """Agent to the name of its model, for agents on another one than ``model``."""
     scripted: Mapping[str, str] = field(default_factory=dict)
     """Agent to module:function or a .txt file, for agents that are no models (scripts.py)."""
+    scripted_sha256: Mapping[str, str | None] = field(init=False, default_factory=dict)
+    """What each of them is now, see ``scripts.script_digest``: a run with another text is another run."""
     sharing: Mapping[str, str] = field(default_factory=dict)
     """Agent to the name of its adapter, for agents that share one; the others have their own."""
     frozen: tuple[str, ...] = ()
@@ -102,6 +106,8 @@ class RunConfig:
         for name in ("updates", "seed", "transcripts"):
             self._check_least(name, 0)
         object.__setattr__(self, "frozen", tuple(self.frozen))
+        digests = {agent: script_digest(spec) for agent, spec in self.scripted.items()}
+        object.__setattr__(self, _DIGESTS, digests)
         if self.tuning not in TUNINGS:
             raise ValueError(f"RunConfig {expected('tuning', self.tuning, TUNINGS)}")
         if not self.task:
@@ -125,7 +131,8 @@ class RunConfig:
     def resolved(self) -> dict[str, Any]:
         """Every field, the learner's written out, as values for JSON: ``from_table`` gives an equal run back."""
         nested: dict[str, Any] = {"learner": self.learner(), "lora": self.lora, "decoding": self.decoding}
-        table = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("settings", *nested)}
+        left_out = ("settings", *nested, *([] if self.scripted else [_DIGESTS]))
+        table = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in left_out}
         return table | {name: asdict(record) for name, record in nested.items()}
 
     def hash(self) -> str:
@@ -149,12 +156,12 @@ def config_hash(resolved: Mapping[str, Any]) -> str:
 
 
 def from_table(table: Mapping[str, Any]) -> RunConfig:
-    """The run that a file or the command line describes. ValueError names the key that is unknown or wrong."""
-    names = [f.name for f in fields(RunConfig) if f.name != "settings"] + ["learner"]
-    check_keys("config", table, names)
-    if "arm" not in table:
+    """The run that a file or the command line describes; its scripts are those of now, whatever a run's table says they
+    were. ValueError names the key that is unknown or wrong."""
+    values = {key: value for key, value in table.items() if key != _DIGESTS}
+    check_keys("config", values, [*(f.name for f in fields(RunConfig) if f.init and f.name != "settings"), "learner"])
+    if "arm" not in values:
         raise ValueError('config has no arm: expected arm = NAME, as in arm = "marft"')
-    values = dict(table)
     learner = _table("learner", values.pop("learner", {}))
     check_keys("learner", learner, [f.name for f in fields(LearnerConfig)])
     for name, kind in _RECORDS.items():

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +83,28 @@ def _fixed(where: str, path: Path) -> Policy:
     return say
 
 
-def load_scripts(specs: Mapping[str, str]) -> dict[str, Policy]:
-    """All of them, by agent."""
-    return {agent: load_script(agent, spec) for agent, spec in specs.items()}
+def load_scripts(specs: Mapping[str, str], digests: Mapping[str, str | None]) -> dict[str, Policy]:
+    """All of them, by agent. digests: ``script_digest`` of each when the run was configured; ValueError for a script
+    that is another one now."""
+    scripts = {agent: load_script(agent, spec) for agent, spec in specs.items()}
+    for agent, spec in specs.items():
+        if script_digest(spec) != digests[agent]:
+            raise ValueError(
+                f"scripted.{agent}={spec!r} has changed since the run was configured: expected it untouched"
+            )
+    return scripts
+
+
+def script_digest(spec: str) -> str | None:
+    """Twelve hexadecimal digits of SHA-256 over the text file, or over the source of the module that is named; what the
+    module imports is not looked at. None where there is none (``load_script`` tells), and for a program's ``__main__``.
+    """
+    try:
+        if spec.endswith(TEXT):
+            path = spec
+        else:
+            found = find_spec(spec.partition(":")[0])
+            path = found.origin or "" if found else ""
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()[:12]
+    except (ImportError, ValueError, OSError):
+        return None

@@ -93,7 +93,7 @@ class Team:
     def __init__(self, config: RunConfig, agents: Sequence[str], decoding: Decoding) -> None:
         self.agents = tuple(agents)
         _check_agents(config, self.agents)
-        self.scripts, self._specs = load_scripts(config.scripted), config.scripted
+        self.scripts, self._specs = load_scripts(config.scripted, config.scripted_sha256), config.scripted
         names = _bases(config, self.agents)
         self.parts = [_part(config, name, names, decoding) for name in dict.fromkeys(names.values())]
         self._base_of = {agent: [part.name for part in self.parts].index(name) for agent, name in names.items()}
@@ -162,7 +162,7 @@ class Team:
 def check_team(config: RunConfig, agents: Sequence[str]) -> None:
     """What ``Team`` raises for the names in ``config``, before any model is loaded: ValueError that names the field."""
     _check_agents(config, agents)
-    load_scripts(config.scripted)
+    load_scripts(config.scripted, config.scripted_sha256)
     names = _bases(config, agents)
     for base in dict.fromkeys(names.values()):
         models = [agent for agent in agents if names[agent] == base and agent not in config.scripted]

@@ -98,6 +98,17 @@ def test_a_resumed_folder_names_every_option_that_differs(tmp_path):
         folder.open(replace(grid(), seeds=3, updates=5), resume=True)
 
 
+def test_a_script_of_another_text_is_another_comparison(tmp_path):
+    said = tmp_path / "said.txt"
+    said.write_text("12")
+    built = grid(scripted={"reasoner_0": str(said)})
+    Results(tmp_path / "r").open(built, resume=False)
+    Results(tmp_path / "r").open(built, resume=True)
+    said.write_text("13")
+    with pytest.raises(GridError, match=r"holds another comparison; tasks\.relay\.scripted_sha256\.reasoner_0: "):
+        Results(tmp_path / "r").open(built, resume=True)
+
+
 def test_a_folder_that_is_something_else_is_left_alone(tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("x")
