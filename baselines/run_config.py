@@ -31,6 +31,7 @@ _RECORDS = {"lora": LoraSettings, "decoding": Decoding}
 _DECIDE_NO_NUMBER = ("allow_wheel", "checkpoint_every", "keep_checkpoints", "transcripts")
 _MAY_GROW = ("updates",)
 _DIGESTS = "scripted_sha256"
+_NOT_SET = object()
 TUNINGS = ("lora", "full")
 
 
@@ -153,6 +154,23 @@ def config_hash(resolved: Mapping[str, Any]) -> str:
     except TypeError as fault:
         raise ValueError(f"config: {fault}; expected texts, numbers, lists and tables, as in a JSON file") from fault
     return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def differences(old: Mapping[str, Any], new: Mapping[str, Any], path: str = "") -> list[str]:
+    """``learner.clip was 0.2, now 0.1`` for every value that differs between two tables of JSON's values; a whole table
+    that only one of them has is one entry."""
+    found = []
+    for key in dict.fromkeys((*old, *new)):
+        before, after = old.get(key, _NOT_SET), new.get(key, _NOT_SET)
+        if isinstance(before, Mapping) and isinstance(after, Mapping):
+            found += differences(before, after, f"{path}{key}.")
+        elif before != after:
+            found.append(f"{path}{key} was {_written(before)}, now {_written(after)}")
+    return found
+
+
+def _written(value: Any) -> str:
+    return "a table" if isinstance(value, Mapping) else "not set" if value is _NOT_SET else json.dumps(value)
 
 
 def from_table(table: Mapping[str, Any]) -> RunConfig:

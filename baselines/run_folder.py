@@ -27,7 +27,7 @@ import torch
 import marft_envs
 from baselines import checkpoint
 from baselines.checkpoint import Checkpoint, CheckpointError
-from baselines.run_config import RunConfig, decisive
+from baselines.run_config import RunConfig, decisive, differences
 from marft_envs.episode import Episode
 from marft_envs.traces import Recorder
 
@@ -51,7 +51,8 @@ def check_folder(folder: str | Path, config: RunConfig, *, resume: bool) -> None
         raise ValueError(f"folder {folder} holds a run: expected resume (--resume), or another folder")
     found = _config_in(path)
     if found["config_hash"] != config.hash():
-        changed = "; ".join(differences(found, config.resolved()))
+        now = json.loads(json.dumps(config.resolved()))
+        changed = "; ".join(differences(decisive(found), decisive(now)))
         raise ValueError(
             f"folder {folder} holds a run with another configuration: {changed}: expected the same settings, "
             "or another folder"
@@ -182,21 +183,6 @@ def _told(path: Path) -> Iterator[None]:
         yield
     except OSError as fault:
         raise CheckpointError(f"{path}: {fault.strerror or fault}; make room, then go on with resume") from fault
-
-
-def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """``learner.clip was 0.2, now 0.1`` for every setting that decides a number and is not the same in both."""
-    before, now = (_flat("", decisive(json.loads(json.dumps(table)))) for table in (old, new))
-    names = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
-    return [f"{name} was {before.get(name, 'not set')}, now {now.get(name, 'not set')}" for name in names]
-
-
-def _flat(prefix: str, value: Any) -> dict[str, str]:
-    """Dotted name to JSON, for every leaf."""
-    if not isinstance(value, dict) or not value:
-        return {prefix: json.dumps(value)}
-    dot = prefix and f"{prefix}."
-    return {name: leaf for key, inner in value.items() for name, leaf in _flat(f"{dot}{key}", inner).items()}
 
 
 def head_row(config: RunConfig) -> Row:

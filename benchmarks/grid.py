@@ -21,7 +21,6 @@ _OF_A_RUN = ("model", "updates", "episodes", "evaluate_every", "evaluation_items
              "transfer", "checkpoint_every", "tuning", "bases", "scripted", "sharing", "frozen")  # fmt: skip
 TASK_KEYS = ("environment", "arguments", "learning_rates", *_OF_A_RUN, *_TABLES)
 _OF_A_TEAM = ("team", "dependency", "stop", "rounds", "memory", "order")  # arguments that say who plays, and how
-_ABSENT = object()
 _SAFE = re.compile(r"[A-Za-z0-9._]+")
 
 
@@ -210,20 +209,3 @@ def with_transfer(grid: Grid, datasets: Sequence[str], path: str | None) -> Grid
         team = {name: value for name, value in spec.get("arguments", {}).items() if name in _OF_A_TEAM}
         tasks[task] = {**spec, "transfer": {name: {"dataset": name, **team, **place} for name in datasets}}
     return replace(grid, tasks=tasks)
-
-
-def differences(old: Mapping[str, Any], new: Mapping[str, Any], path: str = "") -> list[str]:
-    """``tasks.relay.updates: 30 -> 3`` for every value that differs between two resolved configurations; a whole table
-    that only one of them has is one entry."""
-    found = []
-    for key in dict.fromkeys((*old, *new)):
-        before, after = old.get(key, _ABSENT), new.get(key, _ABSENT)
-        if isinstance(before, Mapping) and isinstance(after, Mapping):
-            found += differences(before, after, f"{path}{key}.")
-        elif before != after:
-            found.append(f"{path}{key}: {_written(before)} -> {_written(after)}")
-    return found
-
-
-def _written(value: Any) -> str:
-    return "a table" if isinstance(value, Mapping) else "absent" if value is _ABSENT else repr(value)

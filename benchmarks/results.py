@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from baselines.checkpoint import replace_file
-from baselines.run_config import RunConfig
+from baselines.run_config import RunConfig, differences
 from baselines.run_folder import CHECKPOINTS, ROWS, lock
-from benchmarks.grid import Grid, GridError, differences
+from benchmarks.grid import Grid, GridError
 from benchmarks.provenance import CONTROL, code_version
 
 HEAD, CELLS = "grid.json", "cells"

@@ -7,7 +7,7 @@ import pytest
 
 from baselines.config_files import build, pairs, parse_value, read_table, set_keys
 from baselines.engine.torch_engine import Decoding
-from baselines.run_config import RunConfig, from_table
+from baselines.run_config import RunConfig, differences, from_table
 
 TABLE = {
     "arm": "marft",
@@ -70,6 +70,12 @@ def test_the_hash_is_of_what_decides_a_number():
     assert len(hashes) == len(other) and run.hash() not in hashes
     for name, value in {"updates": 9, "checkpoint_every": 1, "keep_checkpoints": 9, "transcripts": 0}.items():
         assert replace(run, **{name: value}).hash() == run.hash()
+
+
+def test_differences_name_what_is_new_changed_and_gone():
+    old, new = {"a": {"b": 1, "c": {"d": 2}}, "e": [1]}, {"a": {"b": 3, "f": None}, "e": [1]}
+    told = ["a.b was 1, now 3", "a.c was a table, now not set", "a.f was not set, now null"]
+    assert differences(old, new) == told
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def test_a_folder_that_holds_a_comparison(whole, preset, capsys):
     assert "all 2 runs are finished already" in capsys.readouterr().out
     assert compare.main([*again, "--resume", "--updates", "5"]) == 2
     assert capsys.readouterr().err == (
-        f"compare: results folder {out} holds another comparison; tasks.relay.updates: 4 -> 5: "
+        f"compare: results folder {out} holds another comparison; tasks.relay.updates was 4, now 5: "
         "expected the same options, or another folder with --out\n"
     )
 
@@ -116,7 +116,7 @@ def test_problems_that_changed_under_their_path_are_not_gone_on_with(tmp_path, c
     capsys.readouterr()
     assert compare.main([*command, "--resume"]) == 2
     errors = capsys.readouterr().err
-    assert "was begun on other problems; task relay: transfer.own.sha256: '" in errors and errors.count("\n") == 1
+    assert 'was begun on other problems; task relay: transfer.own.sha256 was "' in errors and errors.count("\n") == 1
 
 
 def test_killed_in_mid_run_it_goes_on_inside_the_run_to_the_same_rows(tmp_path, preset, whole):
