@@ -17,7 +17,7 @@ from pathlib import Path
 from baselines.stopping import Stopped, leave_at_once, stoppable, tell_stopped
 
 if __name__ == "__main__":
-    leave_at_once("play")  # the imports below take seconds
+    leave_at_once("play: stopped before it began")  # the imports below take seconds
 
 import marft_envs
 from baselines.checkpoint import CheckpointError

@@ -16,16 +16,17 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class Stopped(KeyboardInterrupt):
     """The process was asked to end. code: what it exits with, 130 after Ctrl-C and 143 after SIGTERM."""
 
-    def __init__(self, code: int) -> None:
-        super().__init__()
-        self.code = code
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.code = 128 + number
 
 
-def leave_at_once(name: str) -> None:
-    """Until ``stoppable``: a signal ends the process, which has begun nothing yet (it is still importing)."""
+def leave_at_once(line: str) -> None:
+    """Until ``stoppable``: a signal prints the line and ends the process, which has begun nothing yet (it is still
+    importing)."""
 
     def leave(number: int, frame: FrameType | None) -> None:
-        os.write(2, f"\n{name}: stopped before it began\n".encode())
+        os.write(2, f"\n{line}\n".encode())
         os._exit(128 + number)
 
     for number in _SIGNALS:
@@ -34,13 +35,16 @@ def leave_at_once(name: str) -> None:
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Within the block either signal raises Stopped. Outside the main thread, where that cannot be, nothing changes."""
+    """Within the block the first of either signal raises Stopped; later ones are ignored, so that what is under way can
+    be closed. Outside the main thread, where that cannot be, nothing changes."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def stop(number: int, frame: FrameType | None) -> None:
-        raise Stopped(128 + number)
+        for each in _SIGNALS:
+            signal.signal(each, signal.SIG_IGN)
+        raise Stopped(number)
 
     before = [signal.signal(number, stop) for number in _SIGNALS]
     try:

@@ -25,7 +25,7 @@ from typing import Any
 from baselines.stopping import Stopped, leave_at_once, stoppable, tell_stopped
 
 if __name__ == "__main__":
-    leave_at_once("train")  # the imports below take seconds
+    leave_at_once("train: stopped before it began")  # the imports below take seconds
 
 from baselines.checkpoint import CheckpointError
 from baselines.config_files import build, pairs, read_table

@@ -21,10 +21,11 @@ from typing import Any
 if __name__ == "__main__" and not __package__:  # run as a file: the repository root replaces this folder on the path
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
+from baselines.stopping import leave_at_once
 from benchmarks import command
 
 if __name__ == "__main__":  # what follows takes seconds to import
-    command.end_at_once(f"stopped; go on with: {command.command_line('--resume')}")
+    leave_at_once(f"stopped; go on with: {command.command_line('--resume')}")
 
 from baselines.evaluation import played_by
 from baselines.ladder import for_arm
@@ -155,7 +156,7 @@ def compare(options: argparse.Namespace) -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Command line of compare.py."""
     options = parse(arguments)
-    return command.run("compare", lambda: compare(options), f"stopped; go on with: {command.command_line('--resume')}")
+    return command.run("compare", lambda: compare(options), f"go on with: {command.command_line('--resume')}")
 
 
 if __name__ == "__main__":

@@ -20,10 +20,11 @@ from typing import Any
 if __name__ == "__main__" and not __package__:  # run as a file: the repository root replaces this folder on the path
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
+from baselines.stopping import leave_at_once
 from benchmarks import command
 
 if __name__ == "__main__":  # what follows takes seconds to import
-    command.end_at_once("stopped")
+    leave_at_once("stopped")
 
 from baselines.config_files import pairs
 from baselines.engine.torch_engine import Decoding
@@ -149,7 +150,7 @@ def evaluate_all(options: argparse.Namespace) -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Command line of evaluate.py."""
     options = parse(arguments)
-    return command.run("evaluate", lambda: evaluate_all(options), "stopped")
+    return command.run("evaluate", lambda: evaluate_all(options))
 
 
 if __name__ == "__main__":
