@@ -68,13 +68,14 @@ class Worker:
         return Event(kind, self.run, row)
 
     def end(self) -> None:
-        """Stop it, whatever it does; its run can be resumed."""
-        self.connection.close()
+        """Stop it, whatever it does; its run can be resumed. The pipe is closed last: a worker that still writes into
+        one that is closed would say so in a traceback."""
         self.process.terminate()
         self.process.join(_LAST_WORDS_S)
         if self.process.is_alive():
             self.process.kill()
             self.process.join()
+        self.connection.close()
 
 
 @contextlib.contextmanager
@@ -130,6 +131,7 @@ def _die_with_the_parent() -> None:
 
 def _work(connection: Connection) -> None:
     """One worker: runs from the pipe until it is closed."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a parent that ignores it, as under nohup or timeout, hands that on
     import torch
 
     threading.Thread(target=_die_with_the_parent, daemon=True).start()

@@ -3,7 +3,9 @@
 import multiprocessing
 import os
 import signal
+import time
 from dataclasses import replace
+from multiprocessing.connection import Connection
 
 import pytest
 
@@ -59,3 +61,49 @@ def test_closing_it_ends_every_worker(small, folder):
     assert len(multiprocessing.active_children()) == 2
     events.close()
     assert multiprocessing.active_children() == []
+
+
+def test_a_worker_has_ended_before_its_pipe_is_closed(small, folder, monkeypatch):
+    """It would otherwise write a row into a pipe that nobody reads, and leave a traceback on the terminal. SIGTERM ends
+    it, though it inherits that SIGTERM is ignored."""
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        events = workers.execute(small.runs(), folder, workers=1)
+        next(events)
+        (process,) = multiprocessing.active_children()
+        alive, close = [], Connection.close
+
+        def closed(connection):
+            alive.append(process.is_alive())
+            close(connection)
+
+        monkeypatch.setattr(Connection, "close", closed)
+        events.close()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert alive == [False] and process.exitcode == -signal.SIGTERM
+
+
+def floods(connection):
+    """A worker that writes more than its pipe takes."""
+    while True:
+        connection.send("row" * 10_000)
+
+
+def deaf(connection):
+    """A worker that nothing but SIGKILL ends."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    connection.send("row")
+    time.sleep(600)
+
+
+@pytest.mark.parametrize(("work", "number"), [(floods, signal.SIGTERM), (deaf, signal.SIGKILL)])
+def test_a_worker_ends_whatever_it_does(work, number, monkeypatch, capfd):
+    monkeypatch.setattr(workers, "_work", work)
+    monkeypatch.setattr(workers, "_LAST_WORDS_S", 10.0 if work is floods else 0.2)
+    worker = workers.Worker()
+    assert worker.connection.poll(60)
+    time.sleep(0.2)  # the pipe is full
+    worker.end()
+    assert worker.process.exitcode == -number and worker.connection.closed
+    assert capfd.readouterr().err == ""
