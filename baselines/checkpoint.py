@@ -7,6 +7,7 @@ renamed before they are deleted, for the same reason. What a disk corrupts later
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -74,11 +75,21 @@ def write(place: Path, update: int, files: Mapping[str, bytes], manifest: Mappin
             f"checkpoint of update {update} ({size:.1f} MiB) could not be written to {place}: "
             f"{fault.strerror or fault}; "
             + (f"the one of update {kept[-1]} is intact" if kept else "there is no earlier one")
-            + ". Make room, then go on with resume"
+            + f". {remedy(fault).capitalize()}, then go on with resume"
         ) from fault
     for old in list(updates(place).values())[:-keep]:
         _remove(old)
     return target
+
+
+def is_full(fault: OSError) -> bool:
+    """Whether it says that the disk, or the user's share of it, is full."""
+    return fault.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def remedy(fault: OSError) -> str:
+    """What a person does about it before going on."""
+    return "make room" if is_full(fault) else "put that right"
 
 
 def newest(place: Path) -> Found:

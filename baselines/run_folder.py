@@ -182,7 +182,9 @@ def _told(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as fault:
-        raise CheckpointError(f"{path}: {fault.strerror or fault}; make room, then go on with resume") from fault
+        raise CheckpointError(
+            f"{path}: {fault.strerror or fault}; {checkpoint.remedy(fault)}, then go on with resume"
+        ) from fault
 
 
 def head_row(config: RunConfig) -> Row:

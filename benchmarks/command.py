@@ -19,7 +19,9 @@ def command_line(*more: str) -> str:
 
 
 def run(name: str, work: Callable[[], int], advice: str = "") -> int:
-    """The exit code of ``work()``, or of what ended it. advice: what to do after a signal."""
+    """The exit code of ``work()``, or of what ended it. advice: what to do after a signal, and on a full
+    disk once there is room."""
+    from baselines.checkpoint import CheckpointError, is_full
     from baselines.models import ModelCorrupt, ModelNotFound
 
     try:
@@ -30,7 +32,11 @@ def run(name: str, work: Callable[[], int], advice: str = "") -> int:
     except (ValueError, TypeError, FileNotFoundError, ModelNotFound, ModelCorrupt) as fault:
         print(f"{name}: {fault}", file=sys.stderr)
         return 2
+    except CheckpointError as fault:
+        print(f"{name}: {fault}", file=sys.stderr)
+        return 1
     except OSError as fault:
         where = f"{fault.filename}: " if fault.filename else ""
-        print(f"{name}: {where}{fault.strerror or fault}", file=sys.stderr)
+        what_to_do = ("; make room" + (advice and f", then {advice}")) if is_full(fault) else ""
+        print(f"{name}: {where}{fault.strerror or fault}{what_to_do}", file=sys.stderr)
         return 1

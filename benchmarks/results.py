@@ -18,7 +18,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from baselines.checkpoint import replace_file
+from baselines.checkpoint import is_full, replace_file
 from baselines.run_config import RunConfig, differences
 from baselines.run_folder import CHECKPOINTS, ROWS, lock
 from benchmarks.grid import Grid, GridError
@@ -48,9 +48,12 @@ class Results:
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
+        """A folder that cannot be used is a wrong option; a full disk remains one, by the folder's name."""
         try:
             yield
         except OSError as fault:
+            if is_full(fault):
+                raise OSError(fault.errno, fault.strerror, str(self.folder)) from fault
             raise GridError(f"--out {self.folder}: {fault.strerror or fault}; expected a folder to write to") from fault
 
     def open(self, grid: Grid, *, resume: bool, data: Mapping[str, Any] | None = None) -> None:
@@ -128,10 +131,11 @@ class Results:
 
     def merge(self) -> None:
         """Write rows.jsonl anew from the head and the whole lines of all cells, unfinished ones too; atomically."""
-        lines = [(self.folder / HEAD).read_text(encoding="utf-8").strip()]
-        for path in sorted((self.folder / CELLS).glob(f"*/{ROWS}")):
-            lines += _of_cell(path)
-        replace_file(self.folder / ROWS, ("\n".join(lines) + "\n").encode())
+        with self._told():
+            lines = [(self.folder / HEAD).read_text(encoding="utf-8").strip()]
+            for path in sorted((self.folder / CELLS).glob(f"*/{ROWS}")):
+                lines += _of_cell(path)
+            replace_file(self.folder / ROWS, ("\n".join(lines) + "\n").encode())
 
 
 def _of_cell(path: Path) -> Iterator[str]:

@@ -171,6 +171,12 @@ def test_a_full_disk_is_told_and_the_previous_one_intact(tmp_path, monkeypatch, 
     assert {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()} == before
 
 
+def test_another_fault_of_the_disk_is_not_told_as_a_full_one(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CheckpointError, match=r"Not a directory; .*\. Put that right, then go on with resume$"):
+        save(tmp_path / "file" / "checkpoints", 1)
+
+
 REALLY_FULL = """
 import sys
 from pathlib import Path

@@ -1,11 +1,13 @@
 """How the scripts of benchmarks end, in the main thread and outside of it."""
 
+import errno
 import os
 import signal
 import threading
 
 import pytest
 
+from baselines.checkpoint import CheckpointError
 from benchmarks import command
 
 
@@ -28,6 +30,8 @@ def test_outside_the_main_thread_it_works_as_well():
     [
         (ValueError("items=0: expected at least 1"), 2, "compare: items=0: expected at least 1\n"),
         (PermissionError(13, "Permission denied", "rows.jsonl"), 1, "compare: rows.jsonl: Permission denied\n"),
+        (OSError(errno.EDQUOT, "Disk quota exceeded"), 1, "compare: Disk quota exceeded; make room\n"),
+        (CheckpointError("rows.jsonl: No space left"), 1, "compare: rows.jsonl: No space left\n"),
     ],
 )
 def test_what_ends_it_is_one_line(fault, code, told, capsys):

@@ -1,11 +1,14 @@
 """Which runs a comparison is made of: tasks with their own values, learning rates, the head of a results folder."""
 
+import errno
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from benchmarks import command, results
 from benchmarks.grid import Grid, GridError, load_preset, with_options
 from benchmarks.results import Results
 
@@ -130,6 +133,23 @@ def test_one_comparison_at_a_time_in_a_folder(tmp_path):
 def test_a_folder_that_cannot_be_made_is_one_line():
     with pytest.raises(GridError, match=r"--out /proc/nowhere: .*; expected a folder to write to"):
         Results(Path("/proc/nowhere")).open(grid(), resume=False)
+
+
+def test_a_disk_that_is_full_is_no_mistake_of_the_options(tmp_path, monkeypatch, capsys):
+    """The disk's own error comes through, with the folder; compare.py says what to do. The rest is as before."""
+
+    def full(path, data):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # as a write raises it, without a name
+
+    folder = Results(tmp_path / "r")
+    folder.open(grid(), resume=False)
+    monkeypatch.setattr(results, "replace_file", full)
+    for work in (folder.add_session, folder.merge, lambda: Results(tmp_path / "s").open(grid(), resume=False)):
+        with pytest.raises(OSError, match=r"No space left on device: '.*/[rs]'"):
+            work()
+    assert command.run("compare", lambda: folder.merge() or 0, "go on with: compare.py --resume") == 1
+    told = f"compare: {folder.folder}: No space left on device; make room, then go on with: compare.py --resume\n"
+    assert capsys.readouterr().err == told
 
 
 def test_rows_are_gathered_under_one_head_and_cut_lines_left_out(tmp_path):
