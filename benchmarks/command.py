@@ -1,4 +1,4 @@
-"""What the scripts of this folder share: how they end. Nothing slow is imported before it is needed.
+"""What the scripts of this folder share: how they begin and end. Nothing slow is imported before it is needed.
 
 Exit codes: 2, a wrong option or input; 1, the disk; 130 and 143, stopped by Ctrl-C and by SIGTERM. Each is one line.
 """
@@ -10,12 +10,19 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from baselines.stopping import Stopped, stoppable, tell_stopped
+from baselines.stopping import Stopped, leave_at_once, stoppable, tell_stopped
 
 
 def command_line(*more: str) -> str:
     """The command as it was typed, with the words ``more`` at its end (once)."""
     return shlex.join([Path(sys.executable).name, *(word for word in sys.argv if word not in more), *more])
+
+
+def begin(name: str, stopped: str = "stopped") -> None:
+    """Before a script's slow imports: say on stderr that it has begun. Until ``run`` a signal prints ``stopped`` and
+    ends the process."""
+    leave_at_once(stopped)
+    print(f"{name}: loading torch and transformers ...", file=sys.stderr, flush=True)
 
 
 def run(name: str, work: Callable[[], int], advice: str = "") -> int:

@@ -20,11 +20,10 @@ from typing import Any
 if __name__ == "__main__" and not __package__:  # run as a file: the repository root replaces this folder on the path
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
-from baselines.stopping import leave_at_once
 from benchmarks import command
 
-if __name__ == "__main__":  # what follows takes seconds to import
-    leave_at_once("stopped")
+if __name__ == "__main__":  # what follows takes seconds to import, tens of them on a slow machine
+    command.begin("evaluate")
 
 from baselines.config_files import pairs
 from baselines.engine.torch_engine import Decoding

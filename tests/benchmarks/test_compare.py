@@ -12,6 +12,7 @@ import pytest
 from benchmarks import compare, grid
 from benchmarks.grid import load_preset
 
+BEGUN = "compare: loading torch and transformers ...\n"
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = """
 arms = ["ippo", "marft"]
@@ -69,6 +70,7 @@ def without_times(folder):
 def test_a_whole_comparison(whole):
     out, done = whole
     assert done.returncode == 0, done.stderr
+    assert done.stderr == BEGUN and "loading" not in done.stdout
     assert "marft - ippo" in done.stdout and "inconclusive" in done.stdout
     assert done.stdout.rstrip().endswith(f"Results: {out}/ (rows.jsonl, summary.json, report.md, curve_*.png)")
     assert {p.name for p in out.iterdir()} >= {"rows.jsonl", "summary.json", "report.md", "curve_relay.png"}
@@ -150,7 +152,7 @@ def test_stopped_it_says_how_to_go_on_and_keeps_the_rows(tmp_path, preset, numbe
     _, errors = process.communicate(timeout=60)
     assert process.returncode == code
     command = f"benchmarks/compare.py --preset {preset} --out {out} --workers 1 --resume"
-    assert errors.startswith("\nstopped; go on with: python") and errors.endswith(f"{command}\n")
+    assert errors.startswith(f"{BEGUN}\nstopped; go on with: python") and errors.endswith(f"{command}\n")
     assert {row["kind"] for row in rows_of(out)} >= {"run", "cell", "eval"}
 
 
@@ -163,8 +165,22 @@ def test_stopped_while_it_is_still_being_imported_it_is_one_line(tmp_path, prese
     process.send_signal(number)
     output, errors = process.communicate(timeout=60)
     assert process.returncode == 128 + number and output == ""
-    assert errors.startswith("\nstopped; go on with: ") and errors.count("\n") == 2
+    assert errors.startswith(f"{BEGUN}\nstopped; go on with: ") and errors.count("\n") == 3
     assert not (tmp_path / "results").exists()
+
+
+def test_it_says_that_it_has_begun_before_torch_is_imported():
+    program = (
+        "import importlib.abc, importlib.util, os, runpy, sys\n"
+        "class Strike(importlib.abc.MetaPathFinder):\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        if name == 'torch': os.write(2, b'torch'); os._exit(0)\n"
+        "importlib.util.find_spec = lambda name, package=None: True\n"  # baselines asks whether torch is there
+        "sys.meta_path.insert(0, Strike())\n"
+        "runpy.run_path('benchmarks/compare.py', run_name='__main__')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT)
+    assert (done.stdout, done.stderr) == ("", f"{BEGUN}torch")
 
 
 @pytest.mark.slow
