@@ -2,12 +2,14 @@
 
 The additive critic (critic.md): encode each turn on its own with the frozen reference, and add up in the logit:
 
-    logit V_k = b[agent of k] + psi(prompt end of k) + sum over earlier visible turns j of phi(turn j)
+    logit V_k = b[agent of k] + psi(prompt end of k) + sum over earlier visible turns j of s phi(turn j)
 
 phi reads the reference's hidden states at turn j's prompt end and first action tokens, and three scalars: the
 reference's log-probability of the message, its distance from the reference's mode, and whether it is the mode. They are
 legitimate (a finished message can always be scored by the frozen reference), and biased where the reference's mode is
-wrong. Additive in the logit is a product for all-or-nothing tasks. phi is shared over turns.
+wrong. Additive in the logit is a product for all-or-nothing tasks. phi is shared over turns. s is 1 in a single round;
+with several rounds it is learned, by the round of k and by how many rounds ago j was: whether a later version of a
+message takes the place of an earlier one is for the task to say.
 
 Central: one network; turn k sees every earlier turn of its episode. Own (IPPO): the same architecture, one network per
 agent; turn k sees the agent's own earlier turns, and its prompt, in which D's parents speak.
@@ -102,9 +104,13 @@ class TeamCritic:
 
     def observe_explained_variance(self, values: Tensor, features: TurnFeatures, position: Tensor) -> dict[str, float]:
         """Explained variance by position of these *fresh* turns' values [B, K, U], read before the first decision; and
-        the gate's moving average over positions 2..n."""
-        by_position = each_position(features.mask, position, values[..., 0], features.target, explained_variance)
-        later = [ev for p, ev in by_position.items() if p != "1" and ev == ev]
+        the gate's moving average over positions 2..n of each episode's last round. (Before that, a critic may rightly
+        say nothing of what will be said again.)"""
+        first, target, mask = values[..., 0], features.target, features.mask
+        by_position = each_position(mask, position, first, target, explained_variance)
+        last_round = features.round == features.round.masked_fill(~mask, -1).amax(1, keepdim=True)
+        at_the_end = each_position(mask & last_round, position, first, target, explained_variance)
+        later = [ev for p, ev in at_the_end.items() if p != "1" and ev == ev]
         if later:
             now = sum(later) / len(later)
             self.running_ev = now if self.running_ev is None else 0.8 * self.running_ev + 0.2 * now

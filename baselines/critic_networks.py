@@ -13,13 +13,17 @@ from torch import Tensor, nn
 from baselines.features import ACTION_STATES, SCALARS, TurnFeatures
 
 _WIDTH = 64
+_ROUNDS = 8  # those after the seventh count alike
+_PER_ROUND = 0.25  # at first: what is answered in later rounds mostly takes the place of what was said before
+_GAIN = 8.0  # Adam moves a parameter by its learning rate: 1e-3 would take a run's length from 1 to 0
 
 
 class AdditiveCritic(nn.Module):
     """One network of the additive form. hidden_sizes: by base. base_of: by agent, which base reads its turns.
 
     The hidden states of two bases mean different things, so each base has a psi, a phi and a chi of its own; what they
-    say adds up in one logit. bases: those whose turns this network is to read.
+    say adds up in one logit. With several rounds it counts by the reader's round and by how many rounds ago it was said
+    (``counts``): it may be overtaken later, or have been. bases: those whose turns this network is to read.
     """
 
     bias: nn.Parameter
@@ -41,6 +45,7 @@ class AdditiveCritic(nn.Module):
             self.phi[str(base)] = _mlp((1 + ACTION_STATES) * size, SCALARS, generator)
             if by_token:
                 self.chi[str(base)] = _mlp(size, SCALARS, generator)
+        self.counts = nn.Parameter(torch.zeros(_ROUNDS, _ROUNDS))
         self.base_of = torch.tensor(base_of)
 
     def forward(self, features: TurnFeatures, sees: Tensor) -> Tensor:
@@ -48,8 +53,17 @@ class AdditiveCritic(nn.Module):
         base = self.base_of[features.agent]
         contribution = _by_base(self.phi, features.message, base) * features.mask
         own = self.bias[features.agent] + _by_base(self.psi, features.prompt, base)
-        turn = own + (sees.to(contribution.dtype) @ contribution.unsqueeze(-1)).squeeze(-1)
+        weight = sees.to(contribution.dtype)
+        if bool(features.round.any()):
+            weight = weight * self._weights(features.round)
+        turn = own + (weight @ contribution.unsqueeze(-1)).squeeze(-1)
         return turn.unsqueeze(-1) + within_turn(self.chi, features, base)
+
+    def _weights(self, round: Tensor) -> Tensor:
+        """How much turn j counts as turn k reads it, [B, K, K]: a quarter for each round between them at first."""
+        ago = (round.unsqueeze(2) - round.unsqueeze(1)).clamp(0, _ROUNDS - 1)
+        at = round.clamp(max=_ROUNDS - 1).unsqueeze(2).expand_as(ago)
+        return _PER_ROUND**ago + _GAIN * self.counts[at, ago]
 
 
 class HeadCritic(nn.Module):

@@ -23,7 +23,8 @@ class TurnFeatures:
     """What the frozen reference says of every turn of a batch; no gradient, so it can be kept and replayed.
 
     prompt: [B, K, H] hidden state at the prompt's end (with a "head" critic: of the whole history's). message: [B, K,
-    (1 + ACTION_STATES) H + SCALARS]. mask: [B, K]. agent: [B, K] index. target: [B, K] Monte-Carlo return in [0, 1].
+    (1 + ACTION_STATES) H + SCALARS]. mask: [B, K]. agent: [B, K] index. round: [B, K]. target: [B, K] Monte-Carlo
+    return in [0, 1].
     decisions: [B, K, U] bool, the tokens of each action (U = 1: the action is one decision). within: [B, K, T, H +
     SCALARS] what stands before each token of the action, None where the action is one decision. history, length: for a
     "transformer" critic, [B, K, L] tokens of the history, the prompt and the action, and [B, K] how many stand before
@@ -34,6 +35,7 @@ class TurnFeatures:
     message: Tensor
     mask: Tensor
     agent: Tensor
+    round: Tensor
     target: Tensor
     decisions: Tensor
     within: Tensor | None = None
@@ -49,7 +51,7 @@ class TurnFeatures:
 
     def followed_by(self, rows: Tensor, view: Mapping[str, Tensor], index: int) -> TurnFeatures:
         """The episodes ``rows`` [F] with one more turn: agent ``index`` reads ``view`` and has not acted. view: the
-        fields that are not 0 there, [F, ...] each."""
+        fields that are not 0 there, [F, ...] each, the round among them."""
         longer: dict[str, Any] = {}
         for f in fields(self):
             table = getattr(self, f.name)
@@ -128,7 +130,9 @@ def read_reference(
         if inputs is not batch.turns:
             parts = [scores.logprobs for _, _, scores in _passes(own, turns, temperature, rows)]
         logprobs[agent] = torch.cat(parts) if parts else turns.behaviour
-    features = TurnFeatures(prompt, message, batch.mask, batch.agent_index, target, decisions, within, history, length)
+    features = TurnFeatures(
+        prompt, message, batch.mask, batch.agent_index, batch.round_index, target, decisions, within, history, length
+    )
     return features, logprobs
 
 
@@ -140,9 +144,10 @@ def read_views(policy: Policies, batch: Batch, config: LearnerConfig, rows: int)
     turns = batch.views.turns
     if config.critic_network != "additive":
         turns = _histories(policy, batch, turns, config)
+    when = {"round": batch.views.round}
     if config.critic_network == "transformer":
-        return [{"history": turns[agent].tokens, "length": turns[agent].prompt_length} for agent in batch.agents]
-    return [{"prompt": torch.cat(list(_prompt_ends(policy.of(a), turns[a], rows)))} for a in batch.agents]
+        return [{"history": turns[a].tokens, "length": turns[a].prompt_length} | when for a in batch.agents]
+    return [{"prompt": torch.cat(list(_prompt_ends(policy.of(a), turns[a], rows)))} | when for a in batch.agents]
 
 
 def _histories(

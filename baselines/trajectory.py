@@ -57,10 +57,12 @@ class AgentTurns:
 @dataclass(frozen=True, slots=True)
 class Views:
     """What would have come next in F truncated episodes. episode: [F] their rows b. next_agent: [F] index of who would
-    have acted. turns: per agent its F prompts there, as turns without an action in slot k = number of turns played."""
+    have acted, round: [F] in which round. turns: per agent its F prompts there, as turns without an action in slot k =
+    number of turns played."""
 
     episode: Tensor
     next_agent: Tensor
+    round: Tensor
     turns: dict[str, AgentTurns]
 
 
@@ -173,7 +175,8 @@ def _views(episodes: Sequence[Episode], agents: Sequence[str], pad_id: int, prom
         prompts = [tuple(prompt(agent, final.observations[agent])) for _, _, final in cut]
         turns[agent] = _padded([Generation(ids, (), (), "", False) for ids in prompts], where, pad_id)
     next_agent = torch.tensor([agents.index(final.agent) for _, _, final in cut])
-    return Views(torch.tensor([b for b, _ in where]), next_agent, turns)
+    rounds = torch.tensor([final.round for _, _, final in cut])
+    return Views(torch.tensor([b for b, _ in where]), next_agent, rounds, turns)
 
 
 def _table(name: str, episodes: Sequence[Episode], rows: Sequence[Sequence[float]], table: Tensor) -> Tensor:

@@ -8,12 +8,13 @@ import torch
 from baselines.critic import TeamCritic, visible_turns
 from baselines.features import ACTION_STATES, SCALARS, TurnFeatures
 from baselines.ladder import arm
+from baselines.losses import explained_variance
 
 H, B, K = 8, 512, 4
 
 
 def features(seed=0):
-    """Two agents, two rounds: a, b, a, b. The target is decided by turn 2 (index 1) alone."""
+    """Two agents, one round: a, b, a, b. The target is decided by turn 2 (index 1) alone."""
     g = torch.Generator().manual_seed(seed)
     message = torch.randn(B, K, (1 + ACTION_STATES) * H + SCALARS, generator=g)
     good = torch.rand(B, generator=g) < 0.5
@@ -23,6 +24,7 @@ def features(seed=0):
         message=message,
         mask=torch.ones(B, K, dtype=torch.bool),
         agent=torch.tensor([0, 1, 0, 1]).expand(B, K),
+        round=torch.zeros(B, K, dtype=torch.long),
         target=good.float().unsqueeze(-1).expand(B, K),
         decisions=torch.ones(B, K, 1, dtype=torch.bool),
     )
@@ -48,6 +50,23 @@ def test_a_value_reads_earlier_turns_only(name, moved):
     changed[:, 1] += 1.0
     after = c.values(replace(f, message=changed))
     assert [bool((after[:, k] != before[:, k]).any()) for k in range(K)] == moved
+
+
+@pytest.mark.parametrize("overtaken", [True, False], ids=["the last version counts", "all versions count"])
+def test_it_learns_what_was_said_in_an_earlier_round_is_worth(overtaken):
+    """a, b in round 0, then a, b: what a has said in either round, as b reads it at the end."""
+    g = torch.Generator().manual_seed(3)
+    first, last = (torch.rand(2, B, generator=g) < 0.5).float()
+    message = torch.zeros_like(features().message)
+    message[:, 0, -1], message[:, 2, -1] = first * 4 - 2, last * 4 - 2
+    target = (last if overtaken else (first + last) / 2).unsqueeze(-1).expand(B, K)
+    rounds = torch.tensor([0, 0, 1, 1]).expand(B, K)
+    f = replace(features(), message=message, prompt=torch.zeros(B, K, H), round=rounds, target=target)
+    c = critic(critic_learning_rate=1e-2)
+    for _ in range(60):
+        c.train(f, c.values(f), c.values(f), 1)
+        c.replay.clear()
+    assert explained_variance(c.values(f)[:, 3, 0], target[:, 3]) > 0.8
 
 
 def test_each_base_has_networks_of_its_own_that_read_its_turns_only():

@@ -217,7 +217,7 @@ def test_a_batch_in_which_no_model_acted_trains_no_policy(duo):
 
 def test_what_a_truncated_episode_has_in_its_scores_place_can_be_learned_from(duo):
     """Its score of 0 is no score: beside equal scores it is no variance, and its bootstrap is something to learn."""
-    views = Views(torch.tensor([0]), torch.tensor([0]), {})
+    views = Views(torch.tensor([0]), torch.tensor([0]), torch.tensor([0]), {})
     same = replace(duo.batch, score=torch.zeros_like(duo.batch.score))
     assert _without_variance(same, arm("marft"))
     assert not _without_variance(replace(same, views=views), arm("marft"))
