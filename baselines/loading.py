@@ -7,6 +7,7 @@ env.step(team.act(env.agent_selection, env.observe(env.agent_selection)))      #
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,11 +17,13 @@ import numpy as np
 
 from baselines import checkpoint
 from baselines.checkpoint import Checkpoint, CheckpointError
-from baselines.run_config import RunConfig, from_table
+from baselines.run_config import DIGESTS, RunConfig, differences, from_table
 from baselines.run_folder import CHECKPOINTS
 from baselines.team import Cast, Team
 from baselines.training import load_adapters
 from marft_envs.batch import Reply, Request
+
+log = logging.getLogger("baselines")
 
 
 @dataclass
@@ -85,6 +88,9 @@ def load_team(
     """
     found = _find(Path(path), update)
     config = config_of(found)
+    before = found.manifest["config"].get(DIGESTS, config.scripted_sha256)  # older ones do not know
+    for changed in differences(before, config.scripted_sha256, f"{DIGESTS}."):
+        log.warning("%s: its team was trained beside another script: %s", found.folder, changed)
     if allow_wheel:
         config = replace(config, allow_wheel=True)
     decoding = replace(config.decoding, max_new_tokens=found.manifest["max_new_tokens"])

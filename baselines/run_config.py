@@ -30,7 +30,7 @@ from marft_envs.suggest import did_you_mean, expected
 _RECORDS = {"lora": LoraSettings, "decoding": Decoding}
 _DECIDE_NO_NUMBER = ("allow_wheel", "checkpoint_every", "keep_checkpoints", "transcripts")
 _MAY_GROW = ("updates",)
-_DIGESTS = "scripted_sha256"
+DIGESTS = "scripted_sha256"
 _NOT_SET = object()
 TUNINGS = ("lora", "full")
 
@@ -108,7 +108,7 @@ class RunConfig:
             self._check_least(name, 0)
         object.__setattr__(self, "frozen", tuple(self.frozen))
         digests = {agent: script_digest(spec) for agent, spec in self.scripted.items()}
-        object.__setattr__(self, _DIGESTS, digests)
+        object.__setattr__(self, DIGESTS, digests)
         if self.tuning not in TUNINGS:
             raise ValueError(f"RunConfig {expected('tuning', self.tuning, TUNINGS)}")
         if not self.task:
@@ -132,7 +132,7 @@ class RunConfig:
     def resolved(self) -> dict[str, Any]:
         """Every field, the learner's written out, as values for JSON: ``from_table`` gives an equal run back."""
         nested: dict[str, Any] = {"learner": self.learner(), "lora": self.lora, "decoding": self.decoding}
-        left_out = ("settings", *nested, *([] if self.scripted else [_DIGESTS]))
+        left_out = ("settings", *nested, *([] if self.scripted else [DIGESTS]))
         table = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in left_out}
         return table | {name: asdict(record) for name, record in nested.items()}
 
@@ -176,7 +176,7 @@ def _written(value: Any) -> str:
 def from_table(table: Mapping[str, Any]) -> RunConfig:
     """The run that a file or the command line describes; its scripts are those of now, whatever a run's table says they
     were. ValueError names the key that is unknown or wrong."""
-    values = {key: value for key, value in table.items() if key != _DIGESTS}
+    values = {key: value for key, value in table.items() if key != DIGESTS}
     check_keys("config", values, [*(f.name for f in fields(RunConfig) if f.init and f.name != "settings"), "learner"])
     if "arm" not in values:
         raise ValueError('config has no arm: expected arm = NAME, as in arm = "marft"')

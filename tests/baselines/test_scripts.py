@@ -9,6 +9,7 @@ import pytest
 
 from baselines.config_files import read_table
 from baselines.engine.torch_engine import Decoding
+from baselines.loading import load_team
 from baselines.run_config import RunConfig, from_table
 from baselines.team import Team, check_team
 from baselines.train import main
@@ -70,12 +71,16 @@ def run_with(spec):
     )  # fmt: skip
 
 
-def test_a_run_whose_script_has_changed_is_not_gone_on_with(script, tmp_path, capsys):
+def test_a_run_whose_script_has_changed_is_not_gone_on_with(script, tmp_path, capsys, caplog):
     path, other, spec = script
     config, out = run_with(spec), tmp_path / "run"
     train(config, folder=out)
     train(run_with(spec), folder=out, resume=True)  # the same one
+    load_team(out)
+    assert "scripted" not in caplog.text
     path.write_text(other)
+    assert load_team(out).update == 0  # it plays, and says so
+    assert "000000: its team was trained beside another script: scripted_sha256.reasoner_0 was " in caplog.text
     changed = run_with(spec)
     assert changed.hash() != config.hash()
     told = "holds a run with another configuration: scripted_sha256.reasoner_0 was "
