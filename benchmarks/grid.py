@@ -187,6 +187,8 @@ def load_preset(name: str) -> Grid:
     _checked(where, table, tuple(f.name for f in fields(Grid)))
     if "arms" not in table or "tasks" not in table:
         raise GridError(f"{where}: expected arms and tasks")
+    if not isinstance(table["arms"], list):
+        raise GridError(f'{where}: arms={table["arms"]!r}: expected a list of names, as in ["ippo", "marft"]')
     try:
         return Grid(**{**table, "arms": tuple(table["arms"])})
     except TypeError as fault:  # a number where a list or a table belongs

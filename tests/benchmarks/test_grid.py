@@ -171,6 +171,9 @@ def test_presets_of_one_s_own_may_have_all_keys(tmp_path):
     path = tmp_path / "own.toml"
     path.write_text('arms = ["ippo"]\nlearning_rates = [1e-3, 1e-4]\n[tasks.a]\nepisodes = 8\n')
     assert len(load_preset(str(path)).runs()) == 10
+    path.write_text('arms = "ippo"\n[tasks.a]\n')
+    with pytest.raises(GridError, match="arms='ippo': expected a list of names"):
+        load_preset(str(path))
     path.write_text('arms = ["ippo"]\ntasks = 3\n')
     with pytest.raises(GridError, match="tasks=3: expected a table"):
         load_preset(str(path))
