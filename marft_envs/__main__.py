@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,6 +22,8 @@ from typing import Any
 from marft_envs import make, registry
 from marft_envs.pages import FOLDER, stale, summary, write
 from marft_envs.scaffold import new_task
+
+HOW_TO_REPLY = "a line; or several, begun by ``` or an empty line and ended by a line ."
 
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -65,8 +68,21 @@ def given(assignments: Sequence[str]) -> dict[str, Any]:
     return arguments
 
 
+def typed_reply(prompt: str) -> str:
+    """One reply from the terminal, as ``HOW_TO_REPLY`` says. The end of input ends a reply that has begun, and is
+    EOFError before."""
+    first = input(prompt)
+    if first and not first.startswith("```"):
+        return first
+    lines = [first] if first else []
+    with contextlib.suppress(EOFError):
+        while (line := input()) != ".":
+            lines.append(line)
+    return "\n".join(lines)
+
+
 def play_by_hand(name: str, index: int | None, arguments: Mapping[str, Any]) -> None:
-    """An episode on the terminal: the messages that an agent reads, then a line from the person for it."""
+    """An episode on the terminal: the messages that an agent reads, then the person's reply for it."""
     env = make(name, **arguments)
     env.reset(options={} if index is None else {"index": index})
     while not env.unwrapped.over:
@@ -75,7 +91,7 @@ def play_by_hand(name: str, index: int | None, arguments: Mapping[str, Any]) -> 
         print(f"\n--- {agent} reads")
         for message in observation["messages"]:
             print(f"[{message['role']} {message['name']}] {message['content']}")
-        env.step(input(f"--- {agent} says: {observation['reply_prefix']}"))
+        env.step(typed_reply(f"--- {agent} says ({HOW_TO_REPLY}): {observation['reply_prefix']}"))
     outcome = env.unwrapped.outcome
     for agent, verdict in outcome.verdicts.items():
         print(f"\n{agent}: {verdict.outcome} {verdict.reason}".rstrip())

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from marft_envs.__main__ import main
+from marft_envs.__main__ import main, typed_reply
 from marft_envs.registry import BUILT_IN
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -81,7 +81,35 @@ def test_play_by_hand(monkeypatch, capsys):
 def test_play_takes_what_env_takes(monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", io.StringIO("first\nsecond\n"))
     assert main(["play", "math_v0", "--team", "solo", "--env-arg", "rounds=2", "--env-arg", "memory=own"]) == 0
-    assert "[assistant actor_0] first\n--- actor_0 says: " in capsys.readouterr().out
+    assert "[assistant actor_0] first\n--- actor_0 says (" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("typed", "replies"),
+    [
+        ("one\ntwo\n", ["one", "two"]),
+        ("```python\nprint(1)\n\n```\n.\nnext\n", ["```python\nprint(1)\n\n```", "next"]),
+        ("\nI think:\n```\n  x.y\n```\n.\n", ["I think:\n```\n  x.y\n```"]),
+        ("\n.\nnext\n", ["", "next"]),
+        ("```\nprint(1)\n```", ["```\nprint(1)\n```"]),  # the end of input ends a reply
+        ("\n", [""]),
+    ],
+)
+def test_a_typed_reply_is_a_line_or_several_that_end_with_a_dot(typed, replies, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+    assert [typed_reply("> ") for _ in replies] == replies
+    with pytest.raises(EOFError):
+        typed_reply("> ")
+
+
+def test_a_program_can_be_typed(monkeypatch, capsys):
+    """Problem 2: "The result is 2 times the number of numbers."; the reasoner answers in one line."""
+    program = "```python\nnumbers = list(map(int, input().split()))\nresult = 2 * len(numbers)\nprint(result)\n```"
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"Count them.\n{program}\n.\n"))
+    assert main(["play", "code_v0", "--index", "2"]) == 0
+    told = capsys.readouterr().out
+    assert "--- actor_0 says (a line; or several, begun by ``` or an empty line and ended by a line .): " in told
+    assert "team score 1" in told
 
 
 def test_without_a_command_the_help_is_shown(capsys):
