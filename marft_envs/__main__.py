@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from marft_envs import make, registry
+from marft_envs.flex_mg import FlexMG
 from marft_envs.pages import FOLDER, stale, summary, write
 from marft_envs.scaffold import new_task
 
@@ -81,6 +82,17 @@ def typed_reply(prompt: str) -> str:
     return "\n".join(lines)
 
 
+def gold_for_people(game: FlexMG) -> str:
+    """A right reply where the task can write one (for programs the gold is hidden tests), else the gold itself."""
+    reference, gold = getattr(game.task, "reference_answer", None), game.problem.gold
+    if reference is None or (isinstance(gold, Mapping) and set(game.team.answering) <= set(gold)):
+        return f"the gold answer: {gold}"
+    try:
+        return f"a right answer:\n{reference(game.problem)}"
+    except ValueError as unknown:
+        return str(unknown)
+
+
 def play_by_hand(name: str, index: int | None, arguments: Mapping[str, Any]) -> None:
     """An episode on the terminal: the messages that an agent reads, then the person's reply for it."""
     env = make(name, **arguments)
@@ -95,7 +107,7 @@ def play_by_hand(name: str, index: int | None, arguments: Mapping[str, Any]) -> 
     outcome = env.unwrapped.outcome
     for agent, verdict in outcome.verdicts.items():
         print(f"\n{agent}: {verdict.outcome} {verdict.reason}".rstrip())
-    print(f"team score {outcome.score:g}; the gold answer: {env.unwrapped.problem.gold}")
+    print(f"team score {outcome.score:g}; {gold_for_people(env.unwrapped)}")
 
 
 def docs(names: Sequence[str], folder: Path, check: bool) -> int:

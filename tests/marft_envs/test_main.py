@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from marft_envs.__main__ import main, typed_reply
+from marft_envs import make
+from marft_envs.__main__ import gold_for_people, main, typed_reply
+from marft_envs.coding.task import CodeItem, CodeTask
 from marft_envs.registry import BUILT_IN
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -109,7 +111,39 @@ def test_a_program_can_be_typed(monkeypatch, capsys):
     assert main(["play", "code_v0", "--index", "2"]) == 0
     told = capsys.readouterr().out
     assert "--- actor_0 says (a line; or several, begun by ``` or an empty line and ended by a line .): " in told
-    assert "team score 1" in told
+    assert f"actor_0: correct passed 8 of 8 tests\nteam score 1; a right answer:\n{program}\n" in told
+
+
+def test_a_failed_program_is_told_its_test_and_a_right_one(monkeypatch, capsys):
+    """Twice the five numbers of the first test is 10."""
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n```\nprint(3)\n```\n.\n"))
+    assert main(["play", "code_v0", "--team", "solo", "--index", "2"]) == 0
+    told = capsys.readouterr().out
+    assert "actor_0: wrong failed; test 1 of 8: wrong (output '3\\n', expected '10\\n')" in told
+    assert "team score 0; a right answer:\n```python\nnumbers = " in told and "hidden" not in told
+
+
+@pytest.mark.parametrize(
+    ("solution", "told"),
+    [("print(1)", "a right answer:\n```python\nprint(1)\n```"), ("", "problem 0 of one has no reference solution")],
+)
+def test_without_a_reference_solution_that_is_said(solution, told):
+    class One(CodeTask):
+        name, size = "one", 1
+
+        def problem(self, index):
+            tests = [{"input": "", "output": "1"}]
+            return CodeItem("Print 1.", "stdin", [], tests, solution).problem(index)
+
+    env = make("code_v0", dataset=One(), team="solo")
+    env.reset()
+    assert gold_for_people(env.unwrapped) == told
+
+
+def test_golds_of_several_agents_are_told_as_they_are():
+    env = make("math_v0", dataset="report", team="panel_2")
+    env.reset(options={"index": 0})
+    assert gold_for_people(env.unwrapped) == f"the gold answer: {env.unwrapped.problem.gold}"
 
 
 def test_without_a_command_the_help_is_shown(capsys):
