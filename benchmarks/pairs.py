@@ -40,6 +40,7 @@ def pair_figures(task: str, mode: str, first: list[Cell], second: list[Cell]) ->
     items = [_item_differences(task, mode, one, two) for one, two in ends]
     found = intervals.paired_difference(items, np.random.default_rng(BOOTSTRAP_SEED))
     together = np.concatenate(items)
+    identical = not together.any()
     return {
         **base,
         **interval_figures(found.interval),
@@ -53,8 +54,8 @@ def pair_figures(task: str, mode: str, first: list[Cell], second: list[Cell]) ->
         "items_left_out": sum(len(set(one["item_index"]) ^ set(two["item_index"])) for one, two in ends),
         "first_better": int((together > 0).sum()),
         "second_better": int((together < 0).sum()),
-        "verdict": intervals.verdict(found.interval, names["first"], names["second"]),
-        "reason": "one seed: no interval" if len(both) == 1 else "",
+        "verdict": intervals.IDENTICAL if identical else intervals.verdict(found.interval, *names.values()),
+        "reason": "one seed: no interval" if len(both) == 1 and not identical else "",
     }
 
 
@@ -93,10 +94,17 @@ def equal_tokens(mode: str, done: Mapping[str, list[Cell]], pairs: Sequence[tupl
         both = _paired(learning.get(first, ()), learning.get(second, ()))
         if both:
             interval = intervals.t_interval([level[one] - level[two] for one, two in both])
-            word = intervals.verdict(interval, first, second)
+            same = all(_same_course(mode, one, two) and spent[id(one)] == spent[id(two)] for one, two in both)
+            word = intervals.IDENTICAL if same else intervals.verdict(interval, first, second)
             found.append({"first": first, "second": second, **interval_figures(interval), "verdict": word})
     arms = {arm: mean_interval([level[cell] for cell in group]) for arm, group in learning.items()}
     return {"tokens": budget, "spread": (max(used) - budget) / max(1.0, max(used)), "arms": arms, "pairs": found}
+
+
+def _same_course(mode: str, one: Cell, two: Cell) -> bool:
+    """Whether the same items were solved at every evaluation."""
+    first, second = ({update: item_means(row) for update, row in cell.evals[mode].items()} for cell in (one, two))
+    return first == second
 
 
 def _tokens(cell: Cell) -> dict[int, float] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from benchmarks.intervals import INCONCLUSIVE
+from benchmarks.intervals import IDENTICAL, INCONCLUSIVE
 from benchmarks.layout import NOTHING, bracket, p_value, percent, points, rate, table, with_interval, wrapped
 from benchmarks.pairs import Summary
 
@@ -37,22 +37,31 @@ def _pairs(figures: Summary) -> str:
 
 def _pair_row(mode: str, pair: Summary, several: bool) -> list[str]:
     name = f"{pair['first']} - {pair['second']}"
-    spread = pair.get("minimum_detectable")
     interval = bracket(pair.get("low"), pair.get("high"), points)
     row = [mode, name, points(pair.get("mean")), interval, _verdict(pair)]
-    row += [percent(spread or None), str(len(pair["seeds"]))]
-    row += [p_value(pair.get("p"))] + ([p_value(pair["p_holm"])] if several else [])
+    row += [_detectable(pair), str(len(pair["seeds"]))]
+    row += [_p(pair, "p")] + ([_p(pair, "p_holm")] if several else [])
     if "items" not in pair:
         return [*row, NOTHING, NOTHING]
     counts = f"{pair['first_better']}/{pair['second_better']}/{pair['items']}"
     return [*row, f"{pair['probability_of_improvement']:.2f}", counts]
 
 
+def _detectable(pair: Summary) -> str:
+    """Nothing where the seeds show no spread."""
+    return percent(pair.get("minimum_detectable") or None)
+
+
+def _p(pair: Summary, name: str) -> str:
+    """Nothing for identical arms: there was no difference to test."""
+    return NOTHING if pair["verdict"] == IDENTICAL else p_value(pair.get(name))
+
+
 def _verdict(pair: Summary) -> str:
     """The word; a star where Holm's correction takes the difference back."""
     holm = pair["p_holm"]
     word: str = pair["verdict"]
-    taken_back = word != INCONCLUSIVE and holm is not None and holm >= SIGNIFICANT
+    taken_back = word not in (INCONCLUSIVE, IDENTICAL) and holm is not None and holm >= SIGNIFICANT
     return word + (" *" if taken_back else "")
 
 
@@ -80,7 +89,7 @@ def _remarks(pair: Summary) -> list[str]:
                     f"{pair['unpaired_seeds']} finished in one arm only")  # fmt: skip
     if pair.get("items_left_out"):
         said.append(f"{pair['items_left_out']} items graded in one arm only are left out")
-    if pair.get("items") and pair["first_better"] == pair["second_better"] == 0:
+    if pair["verdict"] == IDENTICAL:
         said.append("Identical on every item of every seed")
     elif len(pair["seeds"]) > 1 and pair["minimum_detectable"] == 0:
         said.append("The same difference in every seed, so the seeds show no spread and there is no MDE")
@@ -112,8 +121,7 @@ def _same_rate(figures: Summary) -> str:
     rows = [
         [pair["mode"], rate(pair["rate"]), f"{pair['first']} - {pair['second']}", points(pair.get("mean")),
          bracket(pair.get("low"), pair.get("high"), points), _verdict(pair),
-         percent(pair.get("minimum_detectable") or None), str(len(pair["seeds"])), p_value(pair.get("p")),
-         p_value(pair["p_holm"])] for pair in pairs
+         _detectable(pair), str(len(pair["seeds"])), _p(pair, "p"), _p(pair, "p_holm")] for pair in pairs
     ]  # fmt: skip
     headings = ["mode", "rate", "pair", "diff.", "95 % interval", "verdict", "MDE", "seeds", "p", "p (Holm)"]
     lines = ["The same at equal learning rates, steps of the ladder (Holm over tasks and rates)"]

@@ -226,6 +226,7 @@ def _legend(summary: Summary) -> str:
         "p": "two-sided, by the method of the interval",
         "p (Holm)": "corrected over the tasks, for each pair of arms and decoding mode",
         "inconclusive": "the 95 % interval of the difference contains 0 or does not exist",
+        "identical": "the same score on every item of every seed: no difference to test, so no p and no MDE",
         "P(better)": "chance that a run of the first arm ends above a run of the second, ties counted half",
         "items +/-/all": "discordant items over all seeds: first arm scores higher / second arm higher / all",
         "area": "area under the curve per update: the mean accuracy on the way",

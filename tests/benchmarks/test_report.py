@@ -234,12 +234,27 @@ def test_a_clear_difference_is_not_called_inconclusive():
     assert pair["verdict"] == "marft ahead" and pair["p"] < 0.001
 
 
-def test_identical_arms_are_inconclusive_and_said_to_be_identical():
-    solved = {(arm, s): (3, 5, 7 + s) for arm in ("ippo", "marft") for s in range(3)}
-    summary = report.summarise(make_rows(solved))
+@pytest.mark.parametrize("seeds", [1, 3])
+def test_identical_arms_have_a_verdict_of_their_own(seeds):
+    solved = {(arm, s): (3, 5, 7 + s) for arm in ("ippo", "marft") for s in range(seeds)}
+    rows = [r | ({"generated_tokens": 9 * r["update"]} if r["kind"] == "train" else {}) for r in make_rows(solved)]
+    summary = report.summarise([*rows, *make_rows(SOLVED, task="other")[1:]])
     pair = sampled(summary)["pairs"][0]
-    assert (pair["mean"], pair["low"], pair["high"], pair["p"], pair["verdict"]) == (0, 0, 0, 1, "inconclusive")
-    assert "Identical on every item of every seed (all pairs)." in report.render_text(summary)
+    assert (pair["mean"], pair["verdict"], pair["reason"]) == (0, "identical", "")
+    assert sampled(summary)["equal_tokens"]["pairs"][0]["verdict"] == "identical"
+    text = report.render_text(summary)
+    row = next(line for line in text.splitlines() if line.startswith("  sampled  marft - ippo") and "identical" in line)
+    assert row.split()[-6:-1] == ["-", str(seeds), "-", "-", "0.50"] and "identical *" not in text  # MDE, p, p (Holm)
+    assert "Identical on every item of every seed (all pairs)." in text
+
+
+def test_the_same_accuracy_by_other_items_is_not_identical():
+    rows = make_rows({(arm, s): (3, 5, 5) for arm in ("ippo", "marft") for s in range(3)})
+    for row in rows:
+        if row["kind"] == "eval" and row["arm"] == "marft":
+            row["item_score"] = row["item_score"][::-1]
+    pair = sampled(report.summarise(rows))["pairs"][0]
+    assert pair["mean"] == 0 and pair["verdict"] == "inconclusive"
 
 
 def test_pairs_follow_the_ladder_with_marft_against_ippo_first():
