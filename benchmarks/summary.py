@@ -148,6 +148,7 @@ def _arm(mode: str, group: list[Cell], threshold: float | None) -> Summary:
         "seeds": [cell.seed for cell in group],
         "before": _accuracy(first),
         "after": _accuracy(last),
+        "gain": mean_interval([end["accuracy"] - start["accuracy"] for start, end in zip(first, last, strict=True)]),
         "finals": [row["accuracy"] for row in last],
         "iqm": intervals.interquartile_mean([row["accuracy"] for row in last]),
         "area_under_curve": mean_interval([_area(curve) for curve in curves]) if len(curves[0]) > 1 else None,

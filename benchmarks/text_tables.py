@@ -105,7 +105,7 @@ def _accuracy(figures: Summary) -> str:
 
 
 def _sharpening(figures: Summary) -> str:
-    """Where sampling rises to no more than greedy decoding's start, and greedy decoding itself does not rise."""
+    """Where sampling surely rises, but to no more than greedy decoding's start, and greedy decoding does not rise."""
     modes = figures["modes"]
     if not {"sampled", "greedy"} <= set(modes):
         return ""
@@ -121,7 +121,8 @@ def _sharpening(figures: Summary) -> str:
 
 def _sharpens(sampled: Summary, greedy: Summary) -> bool:
     start = greedy["before"]["mean"]
-    rises = sampled["before"]["mean"] < sampled["after"]["mean"] <= start
+    least = sampled["gain"]["low"]  # None with one seed
+    rises = least is not None and least > 0 and sampled["after"]["mean"] <= start
     return rises and greedy["after"]["mean"] < start + FLAT
 
 

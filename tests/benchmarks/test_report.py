@@ -154,6 +154,18 @@ def test_sharpening_is_said_where_greedy_starts_above_the_end_of_sampling_and_do
     assert "sharpening" not in rows((8, 9, 10)) and "sharpening" not in rows((6, 6, 6))
 
 
+def test_sharpening_is_not_said_of_a_gain_that_may_be_noise():
+    def rows(*ends):
+        solved = {("ippo", seed): (3, 5, end) for seed, end in enumerate(ends)}
+        made = make_rows(solved, modes=("sampled",))
+        made += [eval_row("ippo", seed, update, 9, mode="greedy") for seed in range(len(ends)) for update in (0, 5, 10)]
+        return report.render_text(report.summarise(made))
+
+    assert "sharpening" in rows(7, 8, 7)
+    assert "sharpening" not in rows(7, 2, 5)  # the mean rises by 17 points, the interval holds 0
+    assert "sharpening" not in rows(7)  # one seed has no interval
+
+
 def test_faults_and_missing_answers_are_rates():
     rows = [row | ({"answers": 40} if row["kind"] == "eval" else {}) for row in make_rows()]
     for row in rows:
