@@ -16,8 +16,8 @@ FEEDBACK = {"role": "user", "name": "task", "content": "seen: 7"}
 @pytest.mark.parametrize("private", ["", "7", "two\n\nparts"])
 def test_taking_it_away_is_never_having_had_it(prompt, private):
     problem = PublicProblem(0, prompt, {"agent_0": private})
-    told = opening("agent_0", Role("agent", "You add."), problem)
-    never = opening("agent_0", Role("agent", "You add."), replace(problem, private={}))
+    told = opening("agent_0", Role(instructions="You add."), problem)
+    never = opening("agent_0", Role(instructions="You add."), replace(problem, private={}))
     assert without_private([*told, SAID, FEEDBACK], private) == (*never, SAID, FEEDBACK)
 
 
