@@ -178,10 +178,9 @@ class CodeRows(CodeTask):
         number = check_index(self, index)
         row = self._order[number]
         try:
-            item = self._read(self._rows[row])
-        except Unusable as reason:
+            problem = self._read(self._rows[row]).problem(number)
+        except ValueError as reason:  # Unusable, or tests at fault
             raise DataError(f"{self.name}: row {row} cannot be graded: {reason}") from reason
-        problem = item.problem(number)
         return Problem(number, problem.prompt, problem.gold, notes={**problem.notes, "row": row})
 
 

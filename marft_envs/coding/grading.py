@@ -22,6 +22,7 @@ from enum import StrEnum
 from functools import cache
 from typing import Any, Literal, get_args
 
+from marft_envs.coding.check import check_tests
 from marft_envs.coding.checkers import Checker, as_checker, is_right
 from marft_envs.coding.returned import is_same
 from marft_envs.sandbox import DEFAULT_LIMITS, Asserts, Call, Ending, Limits, LocalSandbox, Run, Sandbox, Stdin, Test
@@ -32,7 +33,6 @@ Kind = Literal["stdin", "call", "assert"]
 Scoring = Literal["all", "fraction"]
 Tests = Sequence[Mapping[str, Any]] | Mapping[str, Any]
 CheckerSpec = str | Mapping[str, Any] | Checker | None
-_FIELDS = {"stdin": ("input", "output"), "call": ("fn", "args", "expected"), "assert": ("test_code",)}
 
 
 class TestOutcome(StrEnum):
@@ -113,7 +113,8 @@ def grade(
     tests: a sequence of tests, see the table above; for "assert" a single one will do. checker: for "stdin" and "call",
     see ``checkers``. limits: of each test. scoring: "all" tests or nothing (the first failure ends it), or the
     "fraction". prelude: whether the customary imports are there. sandbox: another than this process's own.
-    Raises SandboxUnavailable where programs cannot be run safely.
+    Raises SandboxUnavailable where programs cannot be run safely, and ValueError for tests that are at fault
+    themselves: without their fields, or with a test_code that does not compile.
     """
     if scoring not in get_args(Scoring):
         raise ValueError(f"scoring={scoring!r}: expected one of {', '.join(get_args(Scoring))}")
@@ -154,18 +155,6 @@ def run_tests(
         if stop_early and results[-1].outcome not in (TestOutcome.PASS, TestOutcome.FAULT):
             break
     return TestReport(tuple(results), len(listed), isolation)
-
-
-def check_tests(tests: Sequence[Mapping[str, Any]], kind: str) -> None:
-    """ValueError for a kind that there is not, no tests, or a test without its fields."""
-    if kind not in _FIELDS:
-        raise ValueError(f"kind={kind!r}: expected one of {', '.join(_FIELDS)}")
-    if not tests:
-        raise ValueError("tests: there are none, expected at least one")
-    for number, test in enumerate(tests):
-        missing = [field for field in _FIELDS[kind] if field not in test]
-        if missing:
-            raise ValueError(f"tests[{number}] of kind {kind!r} lacks {', '.join(missing)}; it has {', '.join(test)}")
 
 
 @cache

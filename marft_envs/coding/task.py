@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from marft_envs.coding.grading import Scoring, TestOutcome, check_tests, run_tests
+from marft_envs.coding.check import check_tests
+from marft_envs.coding.grading import Scoring, TestOutcome, run_tests
 from marft_envs.coding.program import extract_program, fenced
 from marft_envs.sandbox import ExternalSandbox, Limits, LocalSandbox, Sandbox
 from marft_envs.task import Problem, Task
@@ -39,7 +40,8 @@ class CodeItem:
     notes: Mapping[str, Any] = field(default_factory=dict)
 
     def problem(self, index: int) -> Problem:
-        """As problem number ``index``: hidden tests and solution are the gold, what may be told is in the notes."""
+        """As problem number ``index``: hidden tests and solution are the gold, what may be told is in the notes.
+        ValueError for tests that are at fault, see ``check_tests``."""
         check_tests([*self.public, *self.hidden], self.kind)
         gold = {"kind": self.kind, "hidden": list(self.hidden), "solution": self.solution}
         form = {

@@ -1,0 +1,77 @@
+"""Tests that are at fault themselves are an error that names them, and never a wrong answer; nothing of them is run."""
+
+import json
+import warnings
+
+import pytest
+
+from marft_envs.coding import datasets, grade
+from marft_envs.coding.check import check_tests
+from marft_envs.datasets.files import DataError
+
+GOOD = "def check(candidate):\n    assert candidate(1) == 2\n"
+INC = "def inc(n): return n + 1"
+
+
+@pytest.mark.parametrize(
+    ("test", "message"),
+    [
+        ({"test_code": "x = 1\nassert inc(1 == 2"}, r"tests\[1\]: test_code does not compile: SyntaxError, line 2: "),
+        ({"test_code": "def f():\n\treturn 1\n        x"}, r"tests\[1\]: .*line 3: "),
+        ({"test_code": "return 1"}, r"tests\[1\]: .*line 1: 'return' outside function"),
+        ({"test_code": "x = '\0'"}, r"tests\[1\]: test_code does not compile: .*null byte"),
+        ({"test_code": None}, r"tests\[1\]: test_code=None, expected a text"),
+        (
+            {"test_code": "assert inc(1) == 2", "entry_point": "inc"},
+            r"tests\[1\]: entry_point='inc' asks for check\(inc\), .* expected def check\(candidate\)",
+        ),
+        ({"test_code": "class T:\n    def check(self, f): pass", "entry_point": "inc"}, r"expected def check"),
+        ({"test_code": "check(inc)", "entry_point": "inc"}, r"expected def check"),
+    ],
+)
+def test_assertions_at_fault_are_named(test, message):
+    with pytest.raises(ValueError, match=message):
+        grade(INC, [{"test_code": GOOD, "entry_point": "inc"}, test], kind="assert")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        GOOD,
+        "if True:\n    def check(candidate): pass",
+        "check = lambda candidate: None",
+        "from operator import not_ as check",
+        "from operator import *",
+        "exec('def check(candidate): pass')",
+        "def make():\n    global check\n    def check(candidate): pass\nmake()",
+    ],
+)
+def test_whatever_may_define_check_is_accepted(code):
+    check_tests([{"test_code": code, "entry_point": "inc"}], "assert")
+
+
+def test_a_program_at_fault_stays_wrong():
+    verdict = grade("def inc(n: return n", [{"test_code": GOOD, "entry_point": "inc"}], kind="assert")
+    assert verdict.outcome == "wrong" and "SyntaxError" in verdict.reason
+
+
+def test_nothing_is_run_and_no_warning_is_given(tmp_path):
+    marker = tmp_path / "run"
+    code = f"open({str(marker)!r}, 'w')\nassert 1 is 1, '\\d'"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_tests([{"test_code": code}], "assert")
+    assert not marker.exists()
+
+
+def test_a_row_with_such_tests_is_named(tmp_path):
+    row = {
+        "task_id": "T/0",
+        "prompt": "def inc(n):\n",
+        "canonical_solution": "    return n + 1\n",
+        "entry_point": "inc",
+    }
+    (tmp_path / "test.jsonl").write_text(json.dumps({**row, "test": "def check(candidate:\n"}))
+    task = datasets.load("humaneval", path=tmp_path)
+    with pytest.raises(DataError, match=r"humaneval: row 0 cannot be graded: tests\[0\]: test_code does not compile"):
+        task.problem(0)
