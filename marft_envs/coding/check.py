@@ -14,8 +14,8 @@ _MAY_BIND_UNSEEN = re.compile(r"\b(exec|globals|locals|vars|global\s+check)\b|im
 
 
 def check_tests(tests: Sequence[Mapping[str, Any]], kind: str) -> None:
-    """ValueError for a kind that there is not, no tests, a test without its fields, and tests of "assert"
-    that do not compile, or that have an entry_point and no ``check``. Nothing is executed."""
+    """ValueError for a kind that there is not, no tests, a test without its fields, arguments that are no list, and
+    tests of "assert" that do not compile, or that have an entry_point and no ``check``. Nothing is executed."""
     if kind not in _FIELDS:
         raise ValueError(f"kind={kind!r}: expected one of {', '.join(_FIELDS)}")
     if not tests:
@@ -24,8 +24,15 @@ def check_tests(tests: Sequence[Mapping[str, Any]], kind: str) -> None:
         missing = [field for field in _FIELDS[kind] if field not in test]
         if missing:
             raise ValueError(f"tests[{number}] of kind {kind!r} lacks {', '.join(missing)}; it has {', '.join(test)}")
-        if kind == "assert" and (fault := _fault_of_asserts(test)):
+        fault = _fault_of_args(test["args"]) if kind == "call" else _fault_of_asserts(test) if kind == "assert" else ""
+        if fault:
             raise ValueError(f"tests[{number}]: {fault}")
+
+
+def _fault_of_args(args: Any) -> str:
+    if isinstance(args, Sequence) and not isinstance(args, (str, bytes)):
+        return ""
+    return f"args={args!r:.80}, expected a list"
 
 
 def _fault_of_asserts(test: Mapping[str, Any]) -> str:

@@ -75,3 +75,13 @@ def test_a_row_with_such_tests_is_named(tmp_path):
     task = datasets.load("humaneval", path=tmp_path)
     with pytest.raises(DataError, match=r"humaneval: row 0 cannot be graded: tests\[0\]: test_code does not compile"):
         task.problem(0)
+
+
+@pytest.mark.parametrize("args", [3, "ab", None, {"n": 1}])
+def test_arguments_that_are_no_list_are_named(args):
+    with pytest.raises(ValueError, match=rf"tests\[0\]: args={args!r}, expected a list"):
+        grade(INC, [{"fn": "inc", "args": args, "expected": 6}], kind="call")
+
+
+def test_arguments_in_a_tuple_are_a_list():
+    assert grade(INC, [{"fn": "inc", "args": (5,), "expected": 6}], kind="call").score == 1.0
