@@ -3,11 +3,14 @@
 >>> from marft_envs.coding import grade
 >>> grade("print(int(input()) + 1)", [{"input": "41", "output": "42"}]).score
 1.0
+
+``grade`` takes a bare program; ``extract_program`` takes it out of a whole reply.
 """
 
 from __future__ import annotations
 
 from marft_envs.coding.checkers import Checker
 from marft_envs.coding.grading import TestOutcome, TestReport, TestResult, grade, run_tests
+from marft_envs.coding.program import extract_program
 
-__all__ = ["Checker", "TestOutcome", "TestReport", "TestResult", "grade", "run_tests"]
+__all__ = ["Checker", "TestOutcome", "TestReport", "TestResult", "extract_program", "grade", "run_tests"]

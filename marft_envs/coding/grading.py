@@ -108,7 +108,7 @@ def grade(
     prelude: bool = False,
     sandbox: Sandbox | None = None,
 ) -> Verdict:
-    """The verdict on a program.
+    """The verdict on a program: its bare text. ``extract_program`` takes that out of a reply with a ``` fence.
 
     tests: a sequence of tests, see the table above; for "assert" a single one will do. checker: for "stdin" and "call",
     see ``checkers``. limits: of each test. scoring: "all" tests or nothing (the first failure ends it), or the
