@@ -33,12 +33,12 @@ from marft_envs.coding.grading import Scoring
 from marft_envs.coding.task import CodeItem, CodeTask, FeedbackKind
 from marft_envs.datasets.files import SUFFIXES, DataError, Row, check_columns, read_rows
 from marft_envs.datasets.hub import read_hub
+from marft_envs.datasets.source import VARIABLE, not_found
 from marft_envs.datasets.specs import HubSource, Unusable, at_revision, counted
 from marft_envs.indexing import check_index
 from marft_envs.sandbox import Sandbox
 from marft_envs.task import Problem
 
-VARIABLE = "MARFT_DATA"
 RELEASES = {
     "v1": "2024-03-31", "v2": "2024-05-31", "v3": "2024-07-31", "v4": "2024-09-30", "v5": "2025-01-31",
     "v6": "2025-04-30",
@@ -219,20 +219,23 @@ def _within(row: Mapping[str, Any], since: str, until: str) -> bool:
 
 def _rows(spec: Spec, split: str, part: str | None, path: str | os.PathLike[str] | None) -> tuple[list[Row], str]:
     """(rows, where they came from): ``path``, the folder in MARFT_DATA, the hub."""
-    place = path if path is not None else os.environ.get(VARIABLE)
+    holds = _expected(spec, split, part)
+    place, tried = path if path is not None else os.environ.get(VARIABLE), f"{VARIABLE} is not set"
     if place is not None:
         files = _files(spec, split, part, Path(place))
         if files:
             return [row for file in files for row in _cached_rows(file)], ", ".join(map(str, files))
-        if path is not None or spec.hub is None:
-            raise DataError(f"{place}: no file of {spec.name}, split {split!r}; expected {_expected(spec)}")
+        tried = f"{place}: no file of {spec.name}, split {split!r}; expected {holds}"
+        if path is not None:
+            raise DataError(tried)
     if spec.hub is None:
-        raise DataError(
-            f"{spec.name} is not read from the hub: pass path= a folder with {_expected(spec)}, or set {VARIABLE}"
-        )
+        raise not_found(spec.name, split, f"{tried}; it is not read from the hub", holds)
     hub = spec.hub if part is None else replace(spec.hub, configs=(part,))
     splits = (split,) if spec.member is None else spec.splits
-    rows, commit = read_hub(spec.name, hub, tuple(hub.parts.get(name, name) for name in splits))
+    try:
+        rows, commit = read_hub(spec.name, hub, tuple(hub.parts.get(name, name) for name in splits))
+    except DataError as error:
+        raise not_found(spec.name, split, f"{tried}; {error}", holds, at_hub=True) from error
     return rows, f"{hub.repository} ({commit})"
 
 
@@ -249,8 +252,9 @@ def _files(spec: Spec, split: str, part: str | None, place: Path) -> list[Path]:
     return []
 
 
-def _expected(spec: Spec) -> str:
-    return f"{' or '.join(spec.files)} ending in {', '.join(SUFFIXES)}, in it or in {spec.name}/"
+def _expected(spec: Spec, split: str, part: str | None) -> str:
+    names = " or ".join(pattern.format(split=split, part=part) for pattern in spec.files)
+    return f"a file {names} ending in {', '.join(SUFFIXES)}, in it or in {spec.name}/"
 
 
 @lru_cache(maxsize=4)

@@ -58,26 +58,30 @@ def _from_files(files: list[Path]) -> Source:
 
 def _from_hub(spec: DatasetSpec, split: str, tried: str) -> Source:
     hub = spec.hub
-    help_text = (
-        f"To get it: pass path= a file or folder, or set {VARIABLE} to a folder that holds {spec.name}/{split}.parquet "
-        "(or .jsonl, .json, with or without .gz)"
-    )
+    holds = f"{spec.name}/{split}.parquet (or .jsonl, .json, with or without .gz)"
     if hub is None:
-        raise DataError(f"dataset={spec.name!r}, split={split!r} was not found. Tried: {tried}. {help_text}")
+        raise not_found(spec.name, split, tried, holds)
     parts = tuple(hub.parts.get(part, part) for part in ((split,) if spec.member is None else spec.splits))
 
     def read() -> tuple[list[Row], str]:
         try:
             rows, commit = read_hub(spec.name, hub, parts)
         except DataError as error:
-            raise DataError(
-                f"dataset={spec.name!r}, split={split!r} was not found. Tried: {tried}; {error}. {help_text}, "
-                "or run once with access to the hub, which fills its cache"
-            ) from error
+            raise not_found(spec.name, split, f"{tried}; {error}", holds, at_hub=True) from error
         return rows, f"{hub.repository} ({commit})"
 
     identity = f"{hub.repository}@{hub.revision}" if hub.revision else ""
     return Source(identity, read)
+
+
+def not_found(name: str, split: str, tried: str, holds: str, *, at_hub: bool = False) -> DataError:
+    """The error for a data set that is nowhere, which says how to get it. tried: where it was looked for. holds: what a
+    folder must hold. at_hub: whether the hub has it."""
+    return DataError(
+        f"dataset={name!r}, split={split!r} was not found. Tried: {tried}. To get it: pass path= a file or folder, or "
+        f"set {VARIABLE} to a folder that holds {holds}"
+        + (", or run once with access to the hub, which fills its cache" if at_hub else "")
+    )
 
 
 def _files_at(spec: DatasetSpec, split: str, place: Path) -> list[Path]:

@@ -172,12 +172,35 @@ def test_wrong_arguments_are_named(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="part=None: expected one of primeintellect"):
         datasets.load("deepcoder")
     with pytest.raises(
-        DataError, match=r"no file of humaneval, split 'test'; expected HumanEval or \{split\} ending in"
+        DataError, match=r"no file of humaneval, split 'test'; expected a file HumanEval or test ending in"
     ):
         datasets.load("humaneval", path=tmp_path)
     monkeypatch.delenv("MARFT_DATA", raising=False)
-    with pytest.raises(DataError, match="livecodebench is not read from the hub: pass path="):
+    with pytest.raises(DataError, match=r"it is not read from the hub\. To get it: pass path="):
         datasets.load("livecodebench")
+
+
+def test_without_files_and_hub_it_is_said_how_to_get_the_data(monkeypatch, tmp_path):
+    def read_hub(name, hub, parts):
+        raise DataError(f"{hub.repository}: the hub did not answer and nothing is cached")
+
+    monkeypatch.setattr(datasets, "read_hub", read_hub)
+    monkeypatch.delenv("MARFT_DATA", raising=False)
+    found = "dataset='humaneval', split='test' was not found. Tried: "
+    offline = "openai/openai_humaneval: the hub did not answer and nothing is cached. "
+    how = (
+        "To get it: pass path= a file or folder, or set MARFT_DATA to a folder that holds a file HumanEval or test "
+        "ending in .parquet, .jsonl, .jsonl.gz, .json, .json.gz, in it or in humaneval/, or run once with access to "
+        "the hub, which fills its cache"
+    )
+    with pytest.raises(DataError) as fault:
+        datasets.load("humaneval")
+    assert str(fault.value) == f"{found}MARFT_DATA is not set; {offline}{how}"
+    monkeypatch.setenv("MARFT_DATA", str(tmp_path))
+    with pytest.raises(DataError) as fault:
+        datasets.load("humaneval")
+    assert str(fault.value).startswith(f"{found}{tmp_path}: no file of humaneval, split 'test'; expected a file ")
+    assert str(fault.value).endswith(offline + how)
 
 
 def test_the_hub_is_read_at_the_pinned_revision(monkeypatch):
