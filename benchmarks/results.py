@@ -21,6 +21,7 @@ from typing import Any
 from baselines.checkpoint import is_full, replace_file
 from baselines.run_config import RunConfig, differences
 from baselines.run_folder import CHECKPOINTS, ROWS, lock
+from benchmarks.command import command_line
 from benchmarks.grid import Grid, GridError
 from benchmarks.provenance import CONTROL, code_version
 
@@ -153,8 +154,9 @@ def _of_cell(path: Path) -> Iterator[str]:
 
 
 def session() -> dict[str, Any]:
-    """What runs the comparison from now on: the code, the packages, the machine, the time."""
+    """What runs the comparison from now on: the command as typed, the code, the packages, the machine, the time."""
     return {
+        "command": command_line(),
         **code_version(),
         "versions": {name: metadata.version(name) for name in _PACKAGES} | {"python": platform.python_version()},
         "hardware": f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}",

@@ -5,10 +5,11 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable
 
-from benchmarks.layout import NOTHING, WIDTH, percent, plain, points, rate, table, with_interval, wrapped
+from benchmarks.layout import NOTHING, WIDTH, percent, points, rate, table, with_interval, wrapped
 from benchmarks.pairs import Summary
 from benchmarks.summary import COLLAPSE_FALL
 from benchmarks.text_cost import PARTS as COST
+from benchmarks.text_head import head
 from benchmarks.text_pairs import PARTS as PAIRS
 from benchmarks.text_pairs import arms_of
 
@@ -17,39 +18,10 @@ FLAT = 0.02  # greedy accuracy that rises by less has not risen
 
 def render_text(summary: Summary) -> str:
     """The whole report; ends with a newline."""
-    blocks = [_head(summary)]
+    blocks = [head(summary)]
     for task, figures in summary["tasks"].items():
         blocks += [_title(task, figures), *(part(figures) for part in PARTS)]
     return "\n\n".join(block for block in [*blocks, _legend(summary)] if block) + "\n"
-
-
-def _head(summary: Summary) -> str:
-    """What was compared, from where, and everything the reader has to know first."""
-    lines = ["COMPARISON OF LEARNERS"]
-    provenance = summary["provenance"]
-    if provenance.get("config_hash"):
-        lines.append(f"  configuration {provenance['config_hash']}")
-    for session in provenance.get("sessions") or ():
-        commit = f", commit {session['commit']}" if session.get("commit") else ""
-        lines += wrapped(f"started {session['started']} on {session['hardware']}; code {session['sources']}{commit}; "
-                         f"{plain(session['versions'])}", "  ")  # fmt: skip
-    for task, models in (provenance.get("models") or {}).items():
-        told = ", ".join(f"{model['name']} {model['revision']} (sha256 {model['sha256'][:12]})" for model in models)
-        lines += wrapped(f"{task}: model {told}{_data(provenance, task)}", "  ")
-    for note in summary["notes"]:
-        lines += wrapped(f"NOTE: {note}", "  ")
-    return "\n".join(lines)
-
-
-def _data(provenance: Summary, task: str) -> str:
-    """Which problems, and what a team scores that answers nothing."""
-    data = (provenance.get("data") or {}).get(task)
-    if not data:
-        return ""
-    told = ", ".join(f"{split} {data[split]['sha256']}" for split in ("train", "test"))
-    score = data["negative_control"]
-    words = f"; problems by sha256: {told}; a team that answers nothing scores {percent(score)} %"
-    return words + ("" if score == 0 else " (EXPECTED 0: do not believe this grader)")
 
 
 def _title(task: str, figures: Summary) -> str:
