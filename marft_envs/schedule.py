@@ -143,7 +143,8 @@ class Called(Schedule):
     """D from a function ``(problem, transcript, round) -> spec``, called at the beginning of each round.
 
     The problem is the public one, so D cannot depend on the gold. A ``Dependency`` over some of the agents lets only
-    these act. TypeError for a function of other arguments.
+    these act. TypeError for a function of other arguments. In play, ValueError for a result that is no D of these
+    agents and RuntimeError for what the function raises: both name the function and the round, and have their cause.
     """
 
     def __init__(self, function: Callable[[PublicProblem, Transcript, int], Any], agents: Sequence[str]) -> None:
@@ -151,8 +152,16 @@ class Called(Schedule):
         self.function, self.agents = function, tuple(agents)
 
     def begin(self, problem: PublicProblem, transcript: Transcript, round: int) -> Dependency:
-        spec = self.function(problem, tuple(transcript), round)
-        return over_some(as_dependency(spec, spec.agents if isinstance(spec, Dependency) else self.agents), self.agents)
+        told = f"dependency function {name_of(self.function)}, round {round}"
+        try:
+            spec = self.function(problem, tuple(transcript), round)
+        except Exception as fault:
+            raise RuntimeError(f"{told}: raised {type(fault).__name__}: {fault}") from fault
+        agents = spec.agents if isinstance(spec, Dependency) else self.agents
+        try:
+            return over_some(as_dependency(spec, agents), self.agents)
+        except (ValueError, TypeError) as fault:
+            raise ValueError(f"{told}: {fault}") from fault
 
     def parts(self) -> list[diagram.Part]:
         raise ValueError(

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from marft_envs import Dependency, FlexMG
+from marft_envs.dependency import CycleError
 from marft_envs.orchestration import Orchestrated, names_next
 from marft_envs.schedule import PerRound, as_schedule
 from tests.marft_envs.three_agents import ABC, TEXTS, Anything, play, team
@@ -73,6 +74,26 @@ def test_a_function_gets_the_public_problem_and_the_transcript():
     game = FlexMG(Anything(), team(lambda *_: Dependency.preset("none", ["z_0"])))
     with pytest.raises(ValueError, match=r"over \['z_0'\], which are not in the team"):
         game.reset(seed=0)
+
+
+@pytest.mark.parametrize(
+    ("late", "error", "message", "cause"),
+    [
+        (lambda: 3, ValueError, "dependency function decide, round 1: dependency", (TypeError, ValueError)),
+        (lambda: "chian", ValueError, "dependency function decide, round 1: .*'chian'", ValueError),
+        (lambda: [("a_0", "b_0"), ("b_0", "a_0")], ValueError, "decide, round 1: dependency has a cycle", CycleError),
+        (lambda: Dependency.preset("none", ["z_0"]), ValueError, r"decide, round 1: .* over \['z_0'\]", ValueError),
+        (lambda: {}["x"], RuntimeError, "dependency function decide, round 1: raised KeyError: 'x'", KeyError),
+    ],
+)
+def test_a_fault_of_a_function_names_it_and_the_round(late, error, message, cause):
+    def decide(problem, transcript, round):
+        return late() if round else "chain"
+
+    game = FlexMG(Anything(), team(decide), rounds=2)
+    with pytest.raises(error, match=message) as fault:
+        play(game, TEXTS)
+    assert len(game.transcript) == 3 and isinstance(fault.value.__cause__, cause)
 
 
 @pytest.mark.parametrize(
