@@ -150,6 +150,9 @@ class Orchestrated(Schedule):
             lines[-1] += "this round, or at once if you name nobody."
         return {self.orchestrator: "\n".join(lines)}
 
+    def __repr__(self) -> str:
+        return f"Orchestrated({self.orchestrator!r}, read={name_of(self.read)}, agents={list(self.agents)!r})"
+
     def __str__(self) -> str:
         others = ", ".join(self.others) if self.agents else "its teammates"
         fallback = self._fallback if self.agents else self.fallback

@@ -29,7 +29,7 @@ Transcript = Sequence[Turn]
 class Schedule(ABC):
     """Which agents act in a round, in which order, and who sees whom. agents: all of them, in listed order.
 
-    ``str`` of it says who sees whom; equal by its settings.
+    ``str`` of it says who sees whom, ``repr`` is a line; equal by its settings.
     """
 
     agents: tuple[str, ...]
@@ -80,6 +80,9 @@ class Schedule(ABC):
     def __hash__(self) -> int:
         return hash((type(self), self.agents))
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} over {', '.join(self.agents)}>"
+
 
 @dataclass(frozen=True, slots=True)
 class Extension:
@@ -111,6 +114,9 @@ class Static(Schedule):
     def __str__(self) -> str:
         return str(self._dependency)
 
+    def __repr__(self) -> str:
+        return f"Static({self._dependency!r})"
+
 
 class PerRound(Schedule):
     """A D of its own for each round, from any specs that ``as_dependency`` takes."""
@@ -137,6 +143,9 @@ class PerRound(Schedule):
 
     def __str__(self) -> str:
         return "\n".join(f"round {number}:\n{indented(d)}" for number, d in enumerate(self.dependencies))
+
+    def __repr__(self) -> str:
+        return f"PerRound({list(self.dependencies)!r}, {list(self.agents)!r})"
 
 
 class Called(Schedule):
@@ -176,6 +185,9 @@ class Called(Schedule):
             f"decided at the beginning of each round by the function {name_of(self.function)}(problem, transcript, "
             f"round){told}\nover {', '.join(self.agents)}"
         )
+
+    def __repr__(self) -> str:
+        return f"Called({name_of(self.function)}, {list(self.agents)!r})"
 
 
 def indented(text: Any) -> str:

@@ -100,8 +100,8 @@ class Team:
     dependency: Any = "chain"
     stop: Any = None
     answering: tuple[str, ...] = field(init=False, compare=False)
-    schedule: Schedule = field(init=False, compare=False)
-    stop_rule: StopRule | None = field(init=False, compare=False)
+    schedule: Schedule = field(init=False, compare=False, repr=False)
+    stop_rule: StopRule | None = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.roles, Mapping):

@@ -8,7 +8,7 @@ import pytest
 from marft_envs import Dependency, FlexMG
 from marft_envs.dependency import CycleError
 from marft_envs.orchestration import Orchestrated, names_next
-from marft_envs.schedule import PerRound, as_schedule
+from marft_envs.schedule import PerRound, Schedule, as_schedule
 from tests.marft_envs.three_agents import ABC, TEXTS, Anything, play, team
 
 
@@ -140,6 +140,37 @@ def first_sees_nobody(problem, transcript, round):
     Nobody else is heard.
     """
     return "star"
+
+
+@pytest.mark.parametrize(
+    ("dependency", "line"),
+    [
+        ([("a_0", "b_0")], "Static(Dependency.from_edges(['a_0', 'b_0', 'c_0'], [('a_0', 'b_0')]))"),
+        (
+            {"rounds": [[("a_0", "b_0")]]},
+            "PerRound([Dependency.from_edges(['a_0', 'b_0', 'c_0'], [('a_0', 'b_0')])], ['a_0', 'b_0', 'c_0'])",
+        ),
+        (first_sees_nobody, "Called(first_sees_nobody, ['a_0', 'b_0', 'c_0'])"),
+        (Orchestrated("b_0"), "Orchestrated('b_0', read=names_plan, agents=['a_0', 'b_0', 'c_0'])"),
+    ],
+)
+def test_a_schedule_in_a_line(dependency, line):
+    one = team(dependency)
+    assert repr(one.schedule) == line
+    assert " at 0x" not in repr(one)
+
+
+def test_a_schedule_of_your_own_in_a_line():
+    class Own(Schedule):
+        agents = ("a_0", "b_0")
+
+        def begin(self, problem, transcript, round):
+            return Dependency.preset("chain", self.agents)
+
+        def parts(self):
+            return []
+
+    assert repr(Own()) == "<Own over a_0, b_0>"
 
 
 @pytest.mark.parametrize(
