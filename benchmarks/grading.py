@@ -4,9 +4,8 @@
     python benchmarks/grading.py speed              ours, math-verify with its own defaults, and equality of strings
     python benchmarks/grading.py programs           our sandbox at each level, and what others do
 
-The last line of ``cases`` is ``cases=N errors=E policy=P worst_s=S``. A case file holds an object a line. Which kind a
-case is, is told by its fields; mathematics: gold, answer (a whole reply), expected (true or false). ``policy``: true
-marks a case where reasonable people differ: it counts in P, not in E.
+The last line of ``cases`` is ``cases=N errors=E policy=P worst_s=S``. `grading.py cases --help` says what stands in
+a case file.
 
 speed: one run, the same inputs for all three. Integers are answers to GSM8K, golds those of MATH, as they are, in
 another notation, and changed; both from ``--data`` (a folder with gsm8k/ and math/) or, without one, from the
@@ -39,6 +38,20 @@ from benchmarks.grading_table import table
 from marft_envs.mathematics import grade
 from marft_envs.mathematics.symbolic import WorkerFault, shared_pool
 
+CASE_FORMAT = """\
+A case file is JSONL, an object a line. Its fields tell which kind a case is:
+
+  mathematics   gold, answer (a whole reply), expected: true or false, whether the answer is correct
+  code          kind (stdin, call, assert), program (bare), tests (a list, as docs/grading.md has them),
+                expected: "pass", "fail", or "any" for any verdict but not graded;
+                if wanted: checker (for stdin and call), time_limit (CPU seconds of a test, 5),
+                category ("hostile": judged in a private mount namespace)
+  both          if wanted: id (else its number), policy (true where reasonable people differ: a wrong verdict
+                counts in P, not in E)
+
+The last line of the output is "cases=N errors=E policy=P worst_s=S". Other fields are not read.
+"""
+
 
 class BadCases(ValueError):
     """A case file that cannot be used; the message names file and line."""
@@ -54,11 +67,13 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of case: the fields that tell it, and how it is judged. Another grader is another entry of KINDS."""
+    """A kind of case: the fields that tell it, how it is judged, and what may be ``expected`` (empty: not looked at).
+    Another grader is another entry of KINDS."""
 
     name: str
     fields: frozenset[str]
     judge: Callable[[dict[str, Any]], Outcome]
+    expected: tuple[Any, ...] = ()
 
 
 def judge_mathematics(case: dict[str, Any]) -> Outcome:
@@ -79,8 +94,8 @@ def judge_program(case: dict[str, Any]) -> Outcome:
 
 
 KINDS = (
-    Kind("mathematics", frozenset(("gold", "answer", "expected")), judge_mathematics),
-    Kind("code", FIELDS, judge_program),
+    Kind("mathematics", frozenset(("gold", "answer", "expected")), judge_mathematics, (True, False)),
+    Kind("code", FIELDS, judge_program, ("pass", "fail", "any")),
 )
 
 
@@ -122,6 +137,9 @@ def read_cases(path: Path) -> Iterator[tuple[Kind, dict[str, Any]]]:
             has = ", ".join(case) if isinstance(case, dict) else type(case).__name__
             known = "; ".join(f"{kind.name}: {', '.join(sorted(kind.fields))}" for kind in KINDS)
             raise BadCases(f"{path}, line {number}: fields {has}, expected those of a known kind of case ({known})")
+        if kind.expected and case["expected"] not in kind.expected:
+            wanted = " or ".join(map(json.dumps, kind.expected))
+            raise BadCases(f"{path}, line {number}: expected={case['expected']!r} of a {kind.name} case, not {wanted}")
         yield kind, case
 
 
@@ -145,7 +163,12 @@ def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="grading.py", description=__doc__.splitlines()[0] if __doc__ else "")
     commands = parser.add_subparsers(dest="command", required=True)
-    cases = commands.add_parser("cases", help="judge a case file")
+    cases = commands.add_parser(
+        "cases",
+        help="judge a case file",
+        description=CASE_FORMAT,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     cases.add_argument("file", type=Path, help="JSONL, one case a line")
     speed = commands.add_parser("speed", help="compare with math-verify and string equality")
     speed.add_argument("--data", type=Path, help="folder with gsm8k/ and math/ (default: the variable MARFT_DATA)")

@@ -39,6 +39,27 @@ def test_cases_from_the_command_line(tmp_path):
     assert len(lines) == 3
 
 
+def test_the_case_file_of_the_guide_has_no_errors(tmp_path):
+    [text] = re.findall(r"```jsonl\n(.*?)```", (ROOT / "docs" / "grading.md").read_text(), re.S)
+    (tmp_path / "c.jsonl").write_text(text)
+    summary = grading.run_cases(tmp_path / "c.jsonl", lambda _: None)
+    assert (summary["cases"], summary["errors"]) == (2, 0)
+
+
+def test_the_help_says_what_stands_in_a_case_file(capsys):
+    with pytest.raises(SystemExit) as end:
+        grading.parse(["cases", "--help"])
+    told = capsys.readouterr().out
+    fields = {field for kind in grading.KINDS for field in kind.fields} | {
+        "checker",
+        "time_limit",
+        "category",
+        "policy",
+    }
+    assert end.value.code == 0 and [field for field in sorted(fields) if field not in told] == []
+    assert "expected: true or false" in told and 'expected: "pass", "fail", or "any"' in told
+
+
 def test_another_kind_of_case_plugs_in(tmp_path, monkeypatch):
     """Kinds are told by their fields; a file may hold several."""
     kind = grading.Kind(
@@ -67,6 +88,14 @@ def test_a_fault_is_never_a_right_verdict(monkeypatch):
             "line 1: fields gold, expected those of a known kind of case (mathematics: answer, expected, gold",
         ),
         ("[1]", "line 1: fields list, expected"),
+        (
+            '{"gold": "1", "answer": "1", "expected": "correct"}',
+            "line 1: expected='correct' of a mathematics case, not true or false",
+        ),
+        (
+            '{"kind": "stdin", "program": "", "tests": [], "expected": true}',
+            'line 1: expected=True of a code case, not "pass" or "fail" or "any"',
+        ),
         (None, "cannot be read"),
     ],
 )
