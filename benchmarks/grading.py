@@ -108,12 +108,16 @@ def run_cases(path: Path, say: Callable[[str], None] = print) -> dict[str, Any]:
     errors = policy = 0
     worst = 0.0
     for number, (kind, case) in enumerate(cases):
-        outcome = kind.judge(case)
+        name = case.get("id", number + 1)
+        try:
+            outcome = kind.judge(case)
+        except ValueError as fault:  # its tests are at fault
+            raise BadCases(f"{path}, case {name}: {fault}") from fault
         worst = max(worst, outcome.seconds)
         if outcome.wrong:
             differs = bool(case.get("policy"))
             policy, errors = policy + differs, errors + (not differs)
-            say(f"{'policy' if differs else 'error'} {case.get('id', number + 1)} {kind.name}: {outcome.wrong}")
+            say(f"{'policy' if differs else 'error'} {name} {kind.name}: {outcome.wrong}")
     summary = {"cases": len(cases), "errors": errors, "policy": policy, "worst_s": worst}
     say(f"cases={len(cases)} errors={errors} policy={policy} worst_s={worst:.3f}")
     return summary

@@ -96,6 +96,10 @@ def test_a_fault_is_never_a_right_verdict(monkeypatch):
             '{"kind": "stdin", "program": "", "tests": [], "expected": true}',
             'line 1: expected=True of a code case, not "pass" or "fail" or "any"',
         ),
+        (
+            '{"kind": "assert", "program": "", "tests": [{"test_code": "assert ("}], "expected": "fail"}',
+            "case 1: tests[0]: test_code does not compile: SyntaxError, line 1",
+        ),
         (None, "cannot be read"),
     ],
 )
