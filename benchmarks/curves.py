@@ -14,6 +14,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from benchmarks.intervals import FEW_SEEDS
+
 # Okabe and Ito's colours, told apart with any colour vision; an arm keeps its colour in every figure.
 COLOURS = {
     "ippo": "#0072B2",
@@ -35,7 +37,7 @@ def draw_curves(summary: dict[str, Any], folder: Path | str) -> list[Path]:
     """Write `curve_<task>.png`, and `rates_<task>.png` where rates were swept, into `folder`; return the paths."""
     paths = []
     for task, figures in summary["tasks"].items():
-        drawn = [(curve_name(task), _figure(task, figures))]
+        drawn = [(curve_name(task), curve_figure(task, figures))]
         if figures["rates"]["trials"]:
             drawn.append((rates_name(task), _rates_figure(task, figures)))
         for name, figure in drawn:
@@ -60,7 +62,8 @@ def _new_figure(panels: int) -> tuple[Figure, Any]:
     return figure, figure.subplots(1, panels, sharey=True, squeeze=False)[0]
 
 
-def _figure(task: str, figures: dict[str, Any]) -> Figure:
+def curve_figure(task: str, figures: dict[str, Any]) -> Figure:
+    """A task's learning curves. figures: its part of the summary."""
     modes = figures["modes"]
     figure, panels = _new_figure(len(modes))
     figure.suptitle(f"{task}: team accuracy on held-out problems, {_seed_words(figures)}", fontsize=12)
@@ -74,7 +77,7 @@ def _figure(task: str, figures: dict[str, Any]) -> Figure:
     panels[0].set_ylim(*limits(figures))
     panels[0].set_ylabel("accuracy (%)")
     seeds = max(curve["finished"] for curve in next(iter(modes.values()))["curves"].values())
-    band = "band: its 95 % t interval; " if seeds > 1 else ""
+    band = "band: its 95 % t interval; " if seeds >= FEW_SEEDS else ""
     _legend(figure, panels[0], f"thick: mean of finished seeds; {band}thin: each seed")
     return figure
 
@@ -99,7 +102,8 @@ def _arm_name(arm: str, rate: float | None) -> str:
 
 
 def _draw_arm(panel: Axes, arm: str, label: str, place: int, curve: dict[str, Any], faint: bool) -> None:
-    """Thin lines: each seed. Thick line: mean of the finished seeds. Band: 95 % t interval of that mean."""
+    """Thin lines: each seed. Thick line: mean of the finished seeds. Band: 95 % t interval of that mean, from FEW_SEEDS
+    on."""
     colour, dash = COLOURS.get(arm, UNKNOWN_ARM), DASHES[place % len(DASHES)]
     alpha = 0.2 if faint else 0.5
     for seed in curve["seeds"].values():
@@ -113,7 +117,7 @@ def _draw_arm(panel: Axes, arm: str, label: str, place: int, curve: dict[str, An
         return
     panel.plot(curve["updates"], _percent(curve["mean"]), color=colour, linestyle=dash, linewidth=2.2, label=label,
                zorder=3)  # fmt: skip
-    if curve["low"][0] is not None:
+    if curve["finished"] >= FEW_SEEDS:
         low, high = (_percent(min(1.0, max(0.0, edge)) for edge in curve[name]) for name in ("low", "high"))
         panel.fill_between(curve["updates"], low, high, color=colour, alpha=0.16, linewidth=0)
 

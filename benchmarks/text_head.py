@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from benchmarks.intervals import FEW_SEEDS
 from benchmarks.layout import percent, plain, table, wrapped
 from benchmarks.pairs import Summary
 
@@ -14,6 +15,7 @@ _LONGEST = 60  # characters of an environment argument
 def head(summary: Summary) -> str:
     """Everything above the first task."""
     lines = ["COMPARISON OF LEARNERS"]
+    lines += _few_seeds(summary["tasks"])
     provenance = summary["provenance"]
     if provenance.get("config_hash"):
         lines.append(f"  configuration {provenance['config_hash']}")
@@ -28,6 +30,24 @@ def head(summary: Summary) -> str:
     for note in summary["notes"]:
         lines += wrapped(f"NOTE: {note}", "  ")
     return "\n\n".join(["\n".join(lines), *_arms(tasks)])
+
+
+def _few_seeds(tasks: Mapping[str, Any]) -> list[str]:
+    """A warning where an arm of a task has fewer than FEW_SEEDS finished seeds."""
+    fewest = {}
+    for task, figures in tasks.items():
+        counts = [len(block["seeds"]) for mode in figures["modes"].values() for block in mode["arms"].values()]
+        if counts and min(counts) < FEW_SEEDS:
+            fewest[task] = _seeds(min(counts))
+    if not fewest:
+        return []
+    same = len(fewest) == len(tasks) and len(set(fewest.values())) == 1
+    told = next(iter(fewest.values())) if same else ", ".join(f"{task} {seeds}" for task, seeds in fewest.items())
+    return wrapped(f"{told}: this shows that it runs; for a claim take five or more", "  ")
+
+
+def _seeds(count: int) -> str:
+    return f"{count} seed{'' if count == 1 else 's'}"
 
 
 def _session(session: Mapping[str, Any]) -> list[str]:
@@ -81,7 +101,7 @@ def _arms(tasks: Mapping[str, Any]) -> list[str]:
         if text:
             found.setdefault(text, []).append(task)
     return [
-        f"Fields of the learner in which the arms differ ({', '.join(names)}); all others but the learning rate are equal\n{text}"
+        f"Fields of the learner in which the arms differ ({', '.join(names)}), the learning rate aside\n{text}"
         for text, names in found.items()
     ]
 

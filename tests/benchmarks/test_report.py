@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks import report
-from benchmarks.curves import limits
+from benchmarks.curves import curve_figure, limits
 from benchmarks.layout import WIDTH, points
 from tests.benchmarks.made_rows import SOLVED, eval_row, make_rows, sampled
 
@@ -467,6 +467,14 @@ def test_axis_limits_come_from_the_data_and_flat_curves_look_flat():
     assert limits(summary["tasks"]["relay"]) == pytest.approx((25, 35))
     # From 20 to 100 % (greedy 10 of 10): margin .08 * 80 = 6.4 below, cut at 101.5 above.
     assert limits(report.summarise(make_rows())["tasks"]["relay"]) == pytest.approx((13.6, 101.5))
+
+
+@pytest.mark.parametrize(("seeds", "bands"), [(1, 0), (2, 0), (3, 2)])
+def test_a_band_is_drawn_from_three_seeds_on(seeds, bands):
+    solved = {key: counts for key, counts in SOLVED.items() if key[1] < seeds}
+    figure = curve_figure("relay", report.summarise(make_rows(solved, modes=("sampled",)))["tasks"]["relay"])
+    assert len(figure.axes[0].collections) == bands
+    assert ("band" in figure.legends[0].get_title().get_text()) == (bands > 0)
 
 
 def test_task_names_become_safe_file_names(tmp_path):

@@ -7,13 +7,25 @@ from benchmarks.grid import load_preset
 from benchmarks.layout import WIDTH
 from benchmarks.results import session
 from benchmarks.text_head import head
-from tests.benchmarks.made_rows import SESSION, make_rows
+from tests.benchmarks.made_rows import SESSION, SOLVED, make_rows
 
 
 def head_of(**config):
     rows = make_rows(**config)
     rows[0]["sessions"] = [SESSION | {"command": "python benchmarks/compare.py --preset ladder"}]
     return head(report.summarise(rows))
+
+
+def test_few_seeds_are_no_claim():
+    def warning(seeds, **more):
+        rows = make_rows({key: value for key, value in SOLVED.items() if key[1] < seeds})
+        lines = head(report.summarise(rows + [row for r in more.values() for row in r])).splitlines()
+        return lines[1]
+
+    words = ": this shows that it runs; for a claim take five or more"
+    assert warning(2) == "  2 seeds" + words and warning(1) == "  1 seed" + words
+    assert "claim" not in warning(3)
+    assert warning(1, other=make_rows(SOLVED, task="other")[1:]) == "  relay 1 seed" + words
 
 
 def test_it_says_what_was_run():
@@ -37,7 +49,7 @@ def test_tasks_whose_arms_differ_in_other_fields_have_tables_of_their_own():
     learners = {"ippo": {"clip": 0.1, "lam": 1}, "marft": {"clip": 0.2, "lam": 1}}
     same = {"ippo": {"clip": 0.1}, "marft": {"clip": 0.1}}
     text = head_of(tasks={"a": {"learners": learners}, "b": {"learners": same}})
-    assert "differ (a); all" in text and "lam" not in text and "(b" not in text
+    assert "differ (a), the learning rate" in text and "lam" not in text and "(b" not in text
 
 
 def test_a_long_or_strange_argument_is_cut_and_stays_ascii():
