@@ -96,8 +96,10 @@ def config_of(options: argparse.Namespace) -> RunConfig:
         flags["environment_arguments"] = pairs("--env-arg", options.env_arg)
     settings = pairs("--set", options.set)
     if not any("arm" in table for table in (*tables, flags, settings)):
-        where = f"{own} is not there" if options.resume else "neither --arm nor --config gives it"
-        raise ValueError(f"no arm ({where}): expected --arm NAME, as in --arm marft")
+        if options.resume:
+            raise ValueError(f"nothing to resume in {options.out} ({CONFIG} is not there): expected the folder of a "
+                             "run, or settings for a new one, as in --arm marft")  # fmt: skip
+        raise ValueError("no arm (neither --arm nor --config gives it): expected --arm NAME, as in --arm marft")
     return build([*tables, flags], settings)
 
 

@@ -139,7 +139,7 @@ def test_who_plays_can_be_said_on_the_command_line(tmp_path):
         (["--arm", "marft", "--set", "bases=tiny"], "bases='tiny': expected a table"),
         (["--arm", "marft", "--set", "bases.reasonr_0=tiny"], "(did you mean 'reasoner_0'?)"),
         ([], "no arm (neither --arm nor --config gives it): expected --arm NAME"),
-        (["--resume"], "no arm ("),
+        (["--resume"], "train: nothing to resume in "),
         (["--arm", "marfft"], "(did you mean 'marft'?)"),
         (["--arm", "marft", "--env-arg", "style"], "--env-arg style: expected KEY=VALUE"),
         (["--arm", "marft", "--set", "learner.clipp=1"], "learner has no key 'clipp' (did you mean 'clip'?)"),
