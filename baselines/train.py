@@ -112,14 +112,13 @@ def run(options: argparse.Namespace) -> None:
 
     def on_row(row: Mapping[str, Any]) -> None:
         nonlocal tracker
-        tracker = tracker or make_tracker(
-            service, config, options.out, resumed=options.resume
-        )  # the folder is ours now
+        if tracker is None:  # the run has been made, and the folder is ours now
+            print(f"{config.task}: {config.arm} on {config.model}, seed {config.seed}, {config.updates} updates of "
+                  f"{config.episodes} episodes; folder {options.out}", flush=True)  # fmt: skip
+            tracker = make_tracker(service, config, options.out, resumed=options.resume)
         progress.row(row)
         tracker.row(row)
 
-    print(f"{config.task}: {config.arm} on {config.model}, seed {config.seed}, {config.updates} updates of "
-          f"{config.episodes} episodes; folder {options.out}", flush=True)  # fmt: skip
     try:
         train(config, on_row, folder=options.out, resume=options.resume)
     finally:

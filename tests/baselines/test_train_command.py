@@ -154,8 +154,10 @@ def test_who_plays_can_be_said_on_the_command_line(tmp_path):
 )
 def test_mistakes_are_one_line(tmp_path, capsys, words, says):
     assert main([*words, "--out", str(tmp_path / "run")]) == 2
-    told = capsys.readouterr().err
+    written = capsys.readouterr()
+    told = written.err
     assert told.startswith("train: ") and says in told and told.count("\n") == 1
+    assert written.out == ""  # nothing says that a run has begun
 
 
 def test_a_tracker_that_is_missing_is_told_before_any_work(tmp_path, capsys, monkeypatch):
@@ -172,8 +174,10 @@ def test_what_stops_a_run_is_told_in_a_line(tmp_path, capsys, monkeypatch):
 
     monkeypatch.setattr(Learner, "update", fail)
     assert main([*SMALL, "--updates", "1", "--out", str(out)]) == 1
+    written = capsys.readouterr()
+    assert f"1 updates of 16 episodes; folder {out}\n" in written.out
     told = f"train: 3 updates in a row had a loss that is not finite; the last batch is in {out}/nonfinite_batch.pt\n"
-    assert capsys.readouterr().err == told
+    assert written.err == told
     (tmp_path / "file").write_text("")
     assert main([*SMALL, "--out", str(tmp_path / "file" / "run")]) == 1
     assert "Not a directory" in capsys.readouterr().err
