@@ -22,7 +22,8 @@ def read_table(path: Path) -> dict[str, Any]:
     try:
         table = _parse(path.suffix, path.read_text(encoding="utf-8"))
     except (ValueError, _yaml_error()) as fault:  # TOML, JSON and UTF-8 faults are ValueErrors
-        raise ValueError(f"config {path}: {fault}") from fault
+        quotes = '; texts need quotes, as in arm = "marft"' if "Invalid value" in str(fault) else ""
+        raise ValueError(f"config {path}: {fault}{quotes}") from fault
     if not isinstance(table, dict):
         raise ValueError(f"config {path}: holds a {type(table).__name__}, expected a table of keys and values")
     table.pop("config_hash", None)

@@ -64,7 +64,7 @@ KINDS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
     "int": ("a whole number", _whole),
     "float": ("a number", _number),
     "tuple[float, float]": ("two numbers", _two_numbers),
-    "tuple[str, ...]": ("a list of texts", _texts),
+    "tuple[str, ...]": ('a list of texts, as in ["a", "b"]', _texts),
     "Mapping[str, Any]": ("a table", _table),
     "Mapping[str, str]": ("a table of texts", _table_of_texts),
     "Mapping[str, Mapping[str, Any]]": ("a table of tables", _table_of_tables),

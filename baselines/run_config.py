@@ -25,7 +25,7 @@ from baselines.kinds import check_kinds
 from baselines.ladder import LearnerConfig, arm
 from baselines.policy import LoraSettings
 from baselines.scripts import script_digest
-from marft_envs.suggest import did_you_mean, expected
+from marft_envs.suggest import did_you_mean, expected, is_short_for
 
 _RECORDS = {"lora": LoraSettings, "decoding": Decoding}
 _DECIDE_NO_NUMBER = ("allow_wheel", "checkpoint_every", "keep_checkpoints", "transcripts")
@@ -177,7 +177,8 @@ def from_table(table: Mapping[str, Any]) -> RunConfig:
     """The run that a file or the command line describes; its scripts are those of now, whatever a run's table says they
     were. ValueError names the key that is unknown or wrong."""
     values = {key: value for key, value in table.items() if key != DIGESTS}
-    check_keys("config", values, [*(f.name for f in fields(RunConfig) if f.init and f.name != "settings"), "learner"])
+    known = [*(f.name for f in fields(RunConfig) if f.init and f.name != "settings"), "learner"]
+    check_keys("config", values, known, {f.name: f"learner.{f.name}" for f in fields(LearnerConfig)})
     if "arm" not in values:
         raise ValueError('config has no arm: expected arm = NAME, as in arm = "marft"')
     learner = _table("learner", values.pop("learner", {}))
@@ -190,13 +191,23 @@ def from_table(table: Mapping[str, Any]) -> RunConfig:
     return RunConfig(**values, settings=learner)
 
 
-def check_keys(where: str, table: Mapping[str, Any], known: Iterable[str]) -> None:
-    """ValueError for keys that are not ``known``, with the nearest known one."""
+def check_keys(
+    where: str, table: Mapping[str, Any], known: Iterable[str], elsewhere: Mapping[str, str] | None = None
+) -> None:
+    """ValueError for keys that are not ``known``, with the nearest known one. elsewhere: keys of another table, and
+    how they are written."""
     names = list(known)
     for key in table:
         if key not in names:
-            hint = did_you_mean(key, names)
+            hint = _near(key, names, elsewhere or {})
             raise ValueError(f"{where} has no key {key!r}{hint}: expected some of {', '.join(names)}")
+
+
+def _near(key: str, names: Iterable[str], elsewhere: Mapping[str, str]) -> str:
+    """One of ``elsewhere`` is meant where it is that to the letter, or short for it, or nothing here is near."""
+    if any(key == name or is_short_for(key, name) for name in elsewhere):
+        return did_you_mean(key, elsewhere)
+    return did_you_mean(key, names) or did_you_mean(key, elsewhere)
 
 
 def _table(name: str, value: Any) -> dict[str, Any]:

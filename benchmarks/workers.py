@@ -118,6 +118,8 @@ def execute(runs: Sequence[RunConfig], results: Results, workers: int) -> Iterat
                 yield event
     finally:
         for worker in busy:
+            worker.process.terminate()  # all of them before the first is waited for
+        for worker in busy:
             worker.end()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 
@@ -20,16 +20,17 @@ def expected(name: str, value: Any, known: Iterable[Any], also: str = "") -> str
 
 def did_you_mean(value: Any, known: Iterable[Any]) -> str:
     """ " (did you mean 'gsm8k'?)" for a text like one of ``known``, or short for it, whatever its case; "" where none
-    is near."""
+    is near. known: texts, or a table from a text to how it is to be written."""
     if not isinstance(value, str):
         return ""
-    by_lower_case = {item.lower(): item for item in known if isinstance(item, str)}
-    near = difflib.get_close_matches(value.lower(), by_lower_case, n=1, cutoff=0.65)
-    near += [name for name in by_lower_case if _is_short_for(value.lower(), name)]
+    written = known if isinstance(known, Mapping) else {item: item for item in known if isinstance(item, str)}
+    by_lower_case = {item.lower(): text for item, text in written.items()}
+    near = [name for name in by_lower_case if is_short_for(value.lower(), name)]
+    near += difflib.get_close_matches(value.lower(), by_lower_case, n=1, cutoff=0.65)
     return f" (did you mean {by_lower_case[near[0]]!r}?)" if near else ""
 
 
-def _is_short_for(text: str, name: str) -> bool:
+def is_short_for(text: str, name: str) -> bool:
     """Whether ``text`` is the beginnings of the name's words: lr or learn_rate for learning_rate."""
     words = name.split("_")
     parts = text.split("_") if "_" in text else list(text)

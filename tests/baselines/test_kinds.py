@@ -18,7 +18,7 @@ RIGHT = {
     "a whole number": [8],
     "a number": [8, 0.5],
     "two numbers": [[0.5, 2], (0.5, 2.0)],
-    "a list of texts": [["a_0"], ("a_0",), []],
+    'a list of texts, as in ["a", "b"]': [["a_0"], ("a_0",), []],
     "a table": [{}, {"a": 1}],
     "a table of texts": [{}, {"a_0": "tiny"}],
     "a table of tables": [{}, {"a": {"b": 1}}],

@@ -84,6 +84,9 @@ def test_differences_name_what_is_new_changed_and_gone():
         ({"arn": "marft"}, r"config has no key 'arn' \(did you mean 'arm'\?\): expected some of arm, task"),
         ({"updates": 1}, "config has no arm: expected arm = NAME"),
         ({"arm": "marfft"}, "arm='marfft': expected one of ippo, mappo"),
+        ({"arm": "marft", "lr": 1e-3}, r"config has no key 'lr' \(did you mean 'learner.learning_rate'\?\)"),
+        ({"arm": "marft", "clip": 0.1}, r"config has no key 'clip' \(did you mean 'learner.clip'\?\)"),
+        ({"arm": "marft", "updatse": 3}, r"config has no key 'updatse' \(did you mean 'updates'\?\)"),
         ({"arm": "marft", "learner": {"clipp": 1}}, r"learner has no key 'clipp' \(did you mean 'clip'\?\)"),
         ({"arm": "marft", "learner": {"clip": -1}}, "clip=-1: expected a positive number"),
         ({"arm": "marft", "learner": {"lr": 1e-3}}, r"learner has no key 'lr' \(did you mean 'learning_rate'\?\)"),
@@ -139,6 +142,9 @@ def test_wrong_words_are_named(tmp_path):
         read_table(tmp_path / "none.toml")
     with pytest.raises(ValueError, match=r"expected a file that ends in one of \.toml"):
         read_table(tmp_path / "none.txt")
+    (tmp_path / "bare.toml").write_text("arm = ippo")
+    with pytest.raises(ValueError, match=r'Invalid value .*; texts need quotes, as in arm = "marft"'):
+        read_table(tmp_path / "bare.toml")
     for name, text in (("a.toml", "arm = "), ("a.yaml", "arm: ["), ("a.json", "{")):
         (tmp_path / name).write_text(text)
         with pytest.raises(ValueError, match=f"config .*{name}: "):
