@@ -39,7 +39,8 @@ def in_fresh_process(function: Callable[..., Any], *arguments: Any) -> Any:
     if kind == "not found":
         raise NotChecked(f"another process cannot import it ({result})")
     if kind == "raised":
-        fail(f"in a fresh process it raised {result}")
+        own = "; expected a name that a new process can import, as in 'my_tasks:coins_v0'"
+        fail(f"in a fresh process it raised {result}{own if result.startswith('UnknownEnvironment') else ''}")
     return result
 
 

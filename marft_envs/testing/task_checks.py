@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from marft_envs.environment import choices_of
+from marft_envs.given import name_of
 from marft_envs.spaces import is_utf8
 from marft_envs.task import Problem, Task
 from marft_envs.testing.answers import GARBAGE, right_answer, verdict_of
@@ -185,8 +186,10 @@ def huge_replies(case: Case) -> None:
 
 def seeds_differ(case: Case) -> None:
     """Seeds s and s + 1 share no more items than two unrelated seeds: the seed is mixed with the index, not added."""
-    if case.make is None or "seed" not in _parameters(case.make):
+    if case.make is None:
         raise NotChecked("it needs what makes the task with seed=, its class for instance, not the finished task")
+    if "seed" not in _parameters(case.make):
+        raise NotChecked(f"{name_of(case.make)} takes no seed=")
     count = _SEED_ITEMS if case.task.size is None else min(_SEED_ITEMS, case.task.size)
 
     def items(seed: int) -> set[str]:

@@ -5,11 +5,12 @@ import itertools
 import time
 from typing import Literal
 
+import gymnasium
 import numpy as np
 import pytest
 
 import marft_envs
-from marft_envs import FlexMG, Problem, Role, Task, Team, Verdict
+from marft_envs import FlexMG, Problem, Role, Task, Team, Verdict, registry
 from marft_envs.mathematics.relay import Relay
 from marft_envs.mathematics.report import Report
 from marft_envs.orchestration import Orchestrated
@@ -857,6 +858,24 @@ def test_right_tasks_pass_every_check():
     assert check_task(Words).passed == tuple(TASK_CHECKS)
     report = check_task(Words())
     assert set(report.not_checked) == {"seeds_differ", "splits_apart"}
+
+
+class Seedless(Words):
+    def __init__(self):
+        super().__init__()
+
+
+def test_a_class_without_a_seed_is_told_so():
+    reason = check_task(Seedless, only=["seeds_differ"]).not_checked["seeds_differ"]
+    assert reason == "Seedless takes no seed="
+
+
+def test_a_name_that_only_this_process_knows_is_told_so(monkeypatch):
+    monkeypatch.setattr(registry, "_REGISTERED", dict(registry._REGISTERED))
+    monkeypatch.setattr(gymnasium.envs.registration, "registry", dict(gymnasium.registry))
+    marft_envs.register("known_here")(Words)
+    with pytest.raises(ConformanceError, match=r"UnknownEnvironment.*expected a name that a new process can import"):
+        check_env(functools.partial(marft_envs.make, "known_here_v0"), only=["other_process"])
 
 
 @pytest.mark.parametrize("task", [Numbers, YesOrNo, Choices])
