@@ -46,6 +46,8 @@ class AdditiveCritic(nn.Module):
             if by_token:
                 self.chi[str(base)] = _mlp(size, SCALARS, generator)
         self.counts = nn.Parameter(torch.zeros(_ROUNDS, _ROUNDS))
+        self.several: Tensor  # whether it has ever read a second round
+        self.register_buffer("several", torch.zeros((), dtype=torch.bool))
         self.base_of = torch.tensor(base_of)
 
     def forward(self, features: TurnFeatures, sees: Tensor) -> Tensor:
@@ -54,7 +56,8 @@ class AdditiveCritic(nn.Module):
         contribution = _by_base(self.phi, features.message, base) * features.mask
         own = self.bias[features.agent] + _by_base(self.psi, features.prompt, base)
         weight = sees.to(contribution.dtype)
-        if bool(features.round.any()):
+        self.several |= features.round.any()
+        if bool(self.several):  # from then on for every batch: a value depends on its own episode alone
             weight = weight * self._weights(features.round)
         turn = own + (weight @ contribution.unsqueeze(-1)).squeeze(-1)
         return turn.unsqueeze(-1) + within_turn(self.chi, features, base)

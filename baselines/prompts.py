@@ -28,10 +28,10 @@ def render(
     without a chat template reads plain text with blank lines. nothing: the id that stands for a prompt without a token,
     where that is no error.
     """
-    if not messages and nothing is not None:
-        return [nothing]
-    _check(messages)
     tokenizer: Any = loaded.tokenizer
+    if not messages and nothing is not None:
+        return tokenizer(reply_prefix, add_special_tokens=False)["input_ids"] or [nothing]
+    _check(messages)
     if tokenizer.chat_template is None:
         ids = tokenizer(plain_text(messages) + reply_prefix)["input_ids"]
     else:

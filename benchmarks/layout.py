@@ -57,8 +57,16 @@ def plain(value: Any) -> str:
     return ", ".join(f"{key} {inner}" for key, inner in value.items()) if isinstance(value, dict) else str(value)
 
 
-def wrapped(text: str, indent: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=indent + "  ")
+def wrapped(text: str, indent: str, *, whole_words: bool = False) -> list[str]:
+    """whole_words: no break at a hyphen or inside a long word, so that a command can be copied."""
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=indent + "  ",
+        break_on_hyphens=not whole_words,
+        break_long_words=not whole_words,
+    )
 
 
 def short(value: float) -> str:

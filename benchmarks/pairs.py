@@ -40,7 +40,8 @@ def pair_figures(task: str, mode: str, first: list[Cell], second: list[Cell]) ->
     items = [_item_differences(task, mode, one, two) for one, two in ends]
     found = intervals.paired_difference(items, np.random.default_rng(BOOTSTRAP_SEED))
     together = np.concatenate(items)
-    identical = not together.any()
+    left_out = sum(len(set(one["item_index"]) ^ set(two["item_index"])) for one, two in ends)
+    identical = not together.any() and not left_out
     return {
         **base,
         **interval_figures(found.interval),
@@ -51,7 +52,7 @@ def pair_figures(task: str, mode: str, first: list[Cell], second: list[Cell]) ->
             [one["accuracy"] for one, _ in ends], [two["accuracy"] for _, two in ends]
         ),
         "items": int(together.size),
-        "items_left_out": sum(len(set(one["item_index"]) ^ set(two["item_index"])) for one, two in ends),
+        "items_left_out": left_out,
         "first_better": int((together > 0).sum()),
         "second_better": int((together < 0).sum()),
         "verdict": intervals.IDENTICAL if identical else intervals.verdict(found.interval, *names.values()),

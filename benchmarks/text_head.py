@@ -55,17 +55,19 @@ def _session(session: Mapping[str, Any]) -> list[str]:
     commit = f", commit {session['commit']}" if session.get("commit") else ""
     lines = wrapped(f"started {session['started']} on {session['hardware']}; code {session['sources']}{commit}; "
                     f"{plain(session['versions'])}", "  ")  # fmt: skip
-    return lines + (wrapped(f"with: {_ascii(session['command'])}", "    ") if session.get("command") else [])
+    if session.get("command"):
+        lines += wrapped(f"with: {_ascii(session['command'])}", "    ", whole_words=True)
+    return lines
 
 
 def _ran(config: Mapping[str, Any]) -> str:
     """``30 updates, 128 episodes per update, ...; math_v0(dataset=relay)``: a task's part of the configuration."""
-    decoding = config.get("decoding", {})
+    decoding, single = config.get("decoding", {}), "single" in config.get("learners", {})
     known = [
         ("{} updates", config.get("updates")),
         ("{} episodes per update", config.get("episodes")),
         ("temperature {:g}", decoding.get("temperature")),
-        ("at most {} tokens a reply", decoding.get("max_new_tokens")),
+        ("at most {} tokens a reply" + " (single: the team's together)" * single, decoding.get("max_new_tokens")),
         ("{} held-out items", config.get("evaluation_items")),
     ]
     numbers = ", ".join(words.format(value) for words, value in known if value is not None)

@@ -203,6 +203,6 @@ def team_score(task: Task, verdicts: Mapping[str, Verdict]) -> tuple[float, str]
         score = task.team_score(verdicts)
     except Exception as fault:
         return 0.0, f"team_score: {type(fault).__name__}: {fault}"
-    if not isinstance(score, Real) or not 0 <= score <= 1:
+    if not isinstance(score, Real) or not 0 <= score <= 1 + 1e-9:  # nine ninths are a little more than 1
         return 0.0, f"{type(task).__name__}.team_score returned {score!r:.80}, expected a number from 0 to 1"
-    return float(score), ""
+    return min(1.0, float(score)), ""

@@ -80,7 +80,7 @@ def _as_tool(spec: Any) -> Tool:
     if isinstance(spec, Tool):
         return spec
     if not isinstance(spec, str) or spec not in TOOLS:
-        known = f"{', '.join(TOOLS)} or a marft_envs.tools.Tool{did_you_mean(spec, TOOLS)}"
+        known = f"{', '.join(TOOLS)} or a marft_envs.tools.Tool{did_you_mean(spec, tuple(TOOLS))}"
         raise ValueError(f"tool {spec!r}: expected one of {known}")
     return TOOLS[spec]
 

@@ -7,10 +7,11 @@ import symtable
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from threading import Lock
 from typing import Any
 
 _FIELDS = {"stdin": ("input", "output"), "call": ("fn", "args", "expected"), "assert": ("test_code",)}
-_MAY_BIND_UNSEEN = re.compile(r"\b(exec|globals|locals|vars|global\s+check)\b|import\s+\*")
+_MAY_BIND_UNSEEN = re.compile(r"\b(exec|globals|locals|vars)\b|\bglobal\b[^\n;]*\bcheck\b|\bcheck\s*:=|import\s+\*")
 
 
 def check_tests(tests: Sequence[Mapping[str, Any]], kind: str) -> None:
@@ -47,11 +48,14 @@ def _fault_of_asserts(test: Mapping[str, Any]) -> str:
     return ""
 
 
+_warnings_held = Lock()  # graders run in threads, and the filters of warnings are the process's
+
+
 @lru_cache(maxsize=256)
 def _read(code: str) -> tuple[str, bool]:
     """(why the code does not compile, or ""; whether it may bind the name ``check``). Every grading asks again."""
     try:
-        with warnings.catch_warnings():
+        with _warnings_held, warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)  # the author's, and told once for each program otherwise
             warnings.simplefilter("ignore", DeprecationWarning)  # an invalid escape, before Python 3.12
             compile(code, "test_code", "exec", dont_inherit=True)

@@ -34,7 +34,7 @@ from marft_envs.coding.task import CodeItem, CodeTask, FeedbackKind
 from marft_envs.datasets.files import SUFFIXES, DataError, Row, check_columns, read_rows
 from marft_envs.datasets.hub import read_hub
 from marft_envs.datasets.source import VARIABLE, not_found
-from marft_envs.datasets.specs import HubSource, Unusable, at_revision, counted
+from marft_envs.datasets.specs import HubSource, at_revision, counted
 from marft_envs.indexing import check_index
 from marft_envs.sandbox import Sandbox
 from marft_envs.task import Problem
@@ -188,8 +188,8 @@ def _unusable(spec: Spec, rows: list[Row]) -> list[tuple[int, str]]:
     found = []
     for number, row in enumerate(rows):
         try:
-            spec.read(row)
-        except Unusable as reason:
+            spec.read(row).problem(number)
+        except ValueError as reason:  # Unusable, or tests at fault
             found.append((number, str(reason)))
     return found
 

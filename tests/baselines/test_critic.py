@@ -1,6 +1,6 @@
 """The critics: who reads what, the gate on lam_in, and that they can learn."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 import torch
@@ -67,6 +67,22 @@ def test_it_learns_what_was_said_in_an_earlier_round_is_worth(overtaken):
         c.train(f, c.values(f), c.values(f), 1)
         c.replay.clear()
     assert explained_variance(c.values(f)[:, 3, 0], target[:, 3]) > 0.8
+
+
+def test_a_value_depends_on_its_own_episode_alone():
+    """Also where the other episodes of the batch have several rounds, and this one has not."""
+    f, c = features(), critic()
+    one_round = replace(f, mask=f.mask.clone())
+    one_round.mask[: B // 2, 2:] = False
+    rounds = torch.tensor([0, 0, 1, 1]).expand(B, K).clone()
+    both = replace(one_round, round=rounds)
+    with torch.no_grad():
+        c.networks[0].counts += 0.1
+    c.values(both)  # it has read a second round
+    mine = {field.name: getattr(both, field.name) for field in fields(both)}
+    alone = TurnFeatures(**{name: None if x is None else x[: B // 2] for name, x in mine.items()})
+    alone = replace(alone, round=torch.zeros_like(alone.round))
+    assert torch.allclose(c.values(alone)[:, :2], c.values(both)[: B // 2, :2], atol=1e-6)
 
 
 def test_each_base_has_networks_of_its_own_that_read_its_turns_only():

@@ -45,10 +45,10 @@ def test_a_fault_of_the_teams_score_is_not_graded(score, fault):
     assert episode.not_graded.startswith(fault)
 
 
-@pytest.mark.parametrize("score", [1, 0.25, np.float32(0.5), True])
+@pytest.mark.parametrize("score", [1, 0.25, np.float32(0.5), True, sum([1 / 9] * 9)])
 def test_any_number_from_0_to_1_is_a_score(score):
     game = played(Scores(score))
-    assert game.outcome.score == game.rewards["a_0"] == float(score) and type(game.outcome.score) is float
+    assert game.outcome.score == game.rewards["a_0"] == min(1, float(score)) and type(game.outcome.score) is float
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,7 @@ def test_wrong_team_files_are_named(text, message):
         ({"choices": "yes"}, "Role choices='yes': expected several in a list or tuple"),
         ({"choices": ("yes", 1)}, r"Role choices=\('yes', 1\): expected texts"),
         ({"tools": "calculator"}, "Role tools='calculator': expected several in a list or tuple"),
+        ({"tools": ("calculater",)}, r"tool 'calculater': expected .* \(did you mean 'calculator'\?\)"),
     ],
 )
 def test_fields_of_another_type_are_named(fields, message):

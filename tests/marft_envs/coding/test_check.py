@@ -64,17 +64,22 @@ def test_nothing_is_run_and_no_warning_is_given(tmp_path):
     assert not marker.exists()
 
 
-def test_a_row_with_such_tests_is_named(tmp_path):
+def test_a_row_with_such_tests_is_left_out_and_named(tmp_path):
     row = {
         "task_id": "T/0",
         "prompt": "def inc(n):\n",
         "canonical_solution": "    return n + 1\n",
         "entry_point": "inc",
     }
-    (tmp_path / "test.jsonl").write_text(json.dumps({**row, "test": "def check(candidate:\n"}))
+    bad, good = ({**row, "test": f"def check(candidate{end}\n"} for end in (":", "): assert candidate(1) == 2"))
+    (tmp_path / "test.jsonl").write_text("\n".join(map(json.dumps, (bad, good))))
     task = datasets.load("humaneval", path=tmp_path)
-    with pytest.raises(DataError, match=r"humaneval: row 0 cannot be graded: tests\[0\]: test_code does not compile"):
-        task.problem(0)
+    assert task.size == 1 and task.problem(0).notes["row"] == 1
+    ((number, reason),) = task.unusable
+    assert number == 0 and reason.startswith("tests[0]: test_code does not compile")
+    (tmp_path / "test.jsonl").write_text(json.dumps(bad))
+    with pytest.raises(DataError, match=r"no usable row among 1: .*does not compile"):
+        datasets.load("humaneval", path=tmp_path)
 
 
 @pytest.mark.parametrize("args", [3, "ab", None, {"n": 1}])
