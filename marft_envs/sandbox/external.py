@@ -11,6 +11,7 @@ success, is tried before the first one.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import fcntl
 import json
 import os
@@ -31,6 +32,7 @@ _WALL_LIMITS = 10.5  # a busy machine may give a program ten times its wall limi
 _PATIENCE_S = 5.0
 _BLOCK = 1 << 16
 _MOST_SAID, _LAST_SAID = 1 << 18, 300  # bytes of standard error: what may lie there, and what a message quotes
+_PUNCH_HOLE = 0x3  # with the size kept
 _LOOK_S = 1.0  # how often what a command says is cut while its reply is awaited
 _TRIALS = (("print(int(input()) + 1)", Ending.DONE, "42\n"), ("raise SystemExit(3)", Ending.RUNTIME_ERROR, ""))
 
@@ -215,10 +217,12 @@ class _Runner:
     def _cut_errors(self) -> None:
         """Keep only the newest of what it wrote to standard error, once that is much; the command never waits for it.
 
-        It goes on at the end of the shorter file. What it writes in just this moment may be lost.
+        The beginning of the file gives its room back, so that nothing of the end is lost. Where that cannot be, the
+        file is made anew, and what is written in just that moment is lost.
         """
         file = self._errors.fileno()
-        if os.fstat(file).st_size > _MOST_SAID:
+        held = os.fstat(file)
+        if held.st_blocks * 512 > _MOST_SAID and not _free_beginning(file, held.st_size - _LAST_SAID):
             newest = self._last_said()
             os.ftruncate(file, 0)
             os.write(file, newest)
@@ -243,6 +247,12 @@ class _Runner:
         for file in (self._in, self._out, self._errors):
             with contextlib.suppress(OSError):
                 file.close()
+
+
+def _free_beginning(file: int, size: int) -> bool:
+    """Give back the room of the first ``size`` bytes, which then read as zeros; False where the system cannot."""
+    free = getattr(ctypes.CDLL(None), "fallocate", None)  # Linux
+    return free is not None and free(file, _PUNCH_HOLE, ctypes.c_long(0), ctypes.c_long(size)) == 0
 
 
 def _append_only(file: int) -> None:
