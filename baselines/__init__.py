@@ -16,12 +16,12 @@ if _missing:
 
 if TYPE_CHECKING:
     from baselines.ladder import ARMS, LearnerConfig, ippo, marft
-    from baselines.loading import LoadedTeam, load_team
-    from baselines.run_config import RunConfig
-    from baselines.training import train
+    from baselines.runs.load_team import LoadedTeam, load_team
+    from baselines.runs.run import train
+    from baselines.runs.run_config import RunConfig
 
 _LATER = dict.fromkeys(("ARMS", "LearnerConfig", "ippo", "marft"), "ladder")
-_LATER |= {"RunConfig": "run_config", "load_team": "loading", "LoadedTeam": "loading"}
+_LATER |= {"RunConfig": "runs.run_config", "load_team": "runs.load_team", "LoadedTeam": "runs.load_team"}
 
 __all__ = ["ARMS", "LearnerConfig", "LoadedTeam", "RunConfig", "ippo", "load_team", "marft", "train"]
 

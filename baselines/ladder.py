@@ -13,7 +13,7 @@ number for number (algorithms.md section 4).
 
 Beside the ladder: marft_token is marft with every token a decision; untrained never updates; magrpo has no critic and
 compares group_size episodes on each problem (MAGRPO, arXiv 2508.04652); single is PPO with one agent in the team's
-place, see ``for_arm``.
+place, see ``arm_environment``.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from baselines.config import LearnerConfig
-from marft_envs.suggest import expected
+from baselines.learner_config import LearnerConfig
+from marft_envs.arguments import expected_one_of
 
 ippo = LearnerConfig()
 mappo = replace(ippo, critic="central")
@@ -50,18 +50,18 @@ ARMS: dict[str, LearnerConfig] = {
 def arm(name: str) -> LearnerConfig:
     """The arm of that name. ValueError lists the names, and says which is near."""
     if name not in ARMS:
-        raise ValueError(expected("arm", name, ARMS))
+        raise ValueError(expected_one_of("arm", name, ARMS))
     return ARMS[name]
 
 
-class Play(NamedTuple):
+class ArmEnvironment(NamedTuple):
     """What an arm plays: the environment's arguments, and the tokens that one reply may have."""
 
     environment_arguments: dict[str, Any]
     max_new_tokens: int
 
 
-def for_arm(name: str, arguments: Mapping[str, Any], agents: int, max_new_tokens: int) -> Play:
+def arm_environment(name: str, arguments: Mapping[str, Any], agents: int, max_new_tokens: int) -> ArmEnvironment:
     """The environment as the arm plays it. Every arm takes the task's own team of ``agents``, but for ``single``: one
     agent (``team="solo"``), whose reply may be as long as all of the team's in a round together, so that a problem has
     the same token budget. What was spent in fact is in the rows (generated_tokens): compare at equal tokens, too.
@@ -72,5 +72,5 @@ def for_arm(name: str, arguments: Mapping[str, Any], agents: int, max_new_tokens
     if agents < 1:
         raise ValueError(f"agents={agents!r}: expected at least 1")
     if name != SINGLE:
-        return Play(dict(arguments), max_new_tokens)
-    return Play({**arguments, "team": "solo"}, agents * max_new_tokens)
+        return ArmEnvironment(dict(arguments), max_new_tokens)
+    return ArmEnvironment({**arguments, "team": "solo"}, agents * max_new_tokens)

@@ -14,16 +14,16 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from baselines.stopping import Stopped, leave_at_once, stoppable, tell_stopped
+from baselines.interrupts import Interrupted, exit_on_signal, interruptible, report_interrupt
 
 if __name__ == "__main__":
-    leave_at_once("play: stopped before it began")  # the imports below take seconds
+    exit_on_signal("play: stopped before it began")  # the imports below take seconds
 
 import marft_envs
-from baselines.checkpoint import CheckpointError
-from baselines.config_files import pairs
-from baselines.loading import LoadedTeam, load_team
-from baselines.models import ModelCorrupt, ModelNotFound
+from baselines.models.load import ModelCorrupt, ModelNotFound
+from baselines.runs.checkpoint import CheckpointError
+from baselines.runs.load_team import LoadedTeam, load_team
+from marft_envs.cli.key_values import parse_key_values
 
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -46,7 +46,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 def show(team: LoadedTeam, options: argparse.Namespace) -> None:
     """Play an episode, printing each turn as it is said."""
-    arguments = pairs("--env-arg", options.env_arg)
+    arguments = parse_key_values("--env-arg", options.env_arg)
     if options.env is None:
         arguments = {**team.config.environment_arguments, **arguments}
     name = options.env or team.config.environment
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
     try:
-        with stoppable():
+        with interruptible():
             team = load_team(
                 options.path,
                 update=options.update,
@@ -72,8 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
             print(f"{team.config.arm} after update {team.update}, {'greedy' if options.greedy else 'sampled'}")
             show(team, options)
-    except Stopped as stop:
-        return tell_stopped(stop)
+    except Interrupted as stop:
+        return report_interrupt(stop)
     except (
         CheckpointError,
         ValueError,

@@ -22,21 +22,22 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from baselines.stopping import Stopped, leave_at_once, stoppable, tell_stopped
+from baselines.interrupts import Interrupted, exit_on_signal, interruptible, report_interrupt
 
 if __name__ == "__main__":
-    leave_at_once("train: stopped before it began")  # the imports below take seconds
+    exit_on_signal("train: stopped before it began")  # the imports below take seconds
 
-from baselines.checkpoint import CheckpointError
-from baselines.config_files import build, pairs, read_table
-from baselines.evaluation import evaluation_items, play_items, score_items
-from baselines.guards import NonFiniteLoss
-from baselines.models import ModelCorrupt, ModelNotFound
-from baselines.progress import Progress
-from baselines.run_config import RunConfig
-from baselines.run_folder import CONFIG
-from baselines.tracking import TRACKERS, Tracker, TrackerError, choose_tracker, make_tracker
-from baselines.training import Run, train
+from baselines.models.load import ModelCorrupt, ModelNotFound
+from baselines.ppo.nonfinite import NonFiniteLoss
+from baselines.runs.checkpoint import CheckpointError
+from baselines.runs.config_files import build, read_table
+from baselines.runs.evaluation import evaluation_items, play_items, score_items
+from baselines.runs.progress import Progress
+from baselines.runs.run import Run, train
+from baselines.runs.run_config import RunConfig
+from baselines.runs.run_folder import CONFIG
+from baselines.runs.tracking import TRACKERS, Tracker, TrackerError, choose_tracker, make_tracker
+from marft_envs.cli.key_values import parse_key_values
 
 _MISTAKES = (ValueError, TypeError, ModelNotFound, ModelCorrupt, FileNotFoundError)
 
@@ -93,8 +94,8 @@ def config_of(options: argparse.Namespace) -> RunConfig:
     flags = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     flags |= {name: True for name in ("allow_wheel", "cooperation") if getattr(options, name)}
     if options.env_arg:
-        flags["environment_arguments"] = pairs("--env-arg", options.env_arg)
-    settings = pairs("--set", options.set)
+        flags["environment_arguments"] = parse_key_values("--env-arg", options.env_arg)
+    settings = parse_key_values("--set", options.set)
     if not any("arm" in table for table in (*tables, flags, settings)):
         if options.resume:
             raise ValueError(f"nothing to resume in {options.out} ({CONFIG} is not there): expected the folder of a "
@@ -133,11 +134,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
     logging.getLogger("baselines").setLevel(logging.INFO)
     try:
-        with stoppable():
+        with interruptible():
             run(options)
-    except Stopped as stop:
+    except Interrupted as stop:
         again = shlex.join(["python", "-m", "baselines.train", "--resume", "--out", str(options.out)])
-        return tell_stopped(stop, f"go on with: {again}")
+        return report_interrupt(stop, f"go on with: {again}")
     except (CheckpointError, TrackerError, NonFiniteLoss) as fault:
         print(f"train: {fault}", file=sys.stderr)
         return 1

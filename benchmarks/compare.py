@@ -21,22 +21,22 @@ from typing import Any
 if __name__ == "__main__" and not __package__:  # run as a file: the repository root replaces this folder on the path
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
-from benchmarks import command
+from benchmarks.experiment import script
 
 if __name__ == "__main__":  # what follows takes seconds to import, tens of them on a slow machine
-    command.begin("compare", f"stopped; go on with: {command.command_line('--resume')}")
+    script.begin("compare", f"stopped; go on with: {script.command_line('--resume')}")
 
-from baselines.evaluation import played_by
-from baselines.ladder import for_arm
-from baselines.models import load_model
-from baselines.run_config import RunConfig
-from baselines.team import check_team
-from benchmarks.grid import Grid, GridError, load_preset, with_options, with_transfer
-from benchmarks.progress import Progress
-from benchmarks.provenance import data_of
+from baselines.ladder import arm_environment
+from baselines.models.load import load_model
+from baselines.runs.evaluation import environment_of
+from baselines.runs.run_config import RunConfig
+from baselines.runs.team_policy import check_team
+from benchmarks.experiment.grid import Grid, GridError, load_preset, with_options, with_transfer
+from benchmarks.experiment.progress import Progress
+from benchmarks.experiment.provenance import data_of
+from benchmarks.experiment.results_folder import Results
+from benchmarks.experiment.workers import execute
 from benchmarks.report import write_report
-from benchmarks.results import Results
-from benchmarks.workers import execute
 from marft_envs import make
 
 
@@ -98,10 +98,10 @@ def check_tasks(grid: Grid) -> None:
 
 
 def _check_task(run: RunConfig) -> None:
-    agents = make(run.environment, split="test", **played_by(run).environment_arguments).possible_agents
+    agents = make(run.environment, split="test", **environment_of(run).environment_arguments).possible_agents
     check_team(run, agents)
     for name, arguments in run.transfer.items():
-        play = for_arm(run.arm, arguments, len(agents), run.decoding.max_new_tokens)
+        play = arm_environment(run.arm, arguments, len(agents), run.decoding.max_new_tokens)
         others = make(run.environment, split="test", **play.environment_arguments).possible_agents
         if set(others) != set(agents):
             raise ValueError(
@@ -155,7 +155,7 @@ def compare(options: argparse.Namespace) -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Command line of compare.py."""
     options = parse(arguments)
-    return command.run("compare", lambda: compare(options), f"go on with: {command.command_line('--resume')}")
+    return script.run("compare", lambda: compare(options), f"go on with: {script.command_line('--resume')}")
 
 
 if __name__ == "__main__":

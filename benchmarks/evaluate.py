@@ -20,18 +20,18 @@ from typing import Any
 if __name__ == "__main__" and not __package__:  # run as a file: the repository root replaces this folder on the path
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
-from benchmarks import command
+from benchmarks.experiment import script
 
 if __name__ == "__main__":  # what follows takes seconds to import, tens of them on a slow machine
-    command.begin("evaluate")
+    script.begin("evaluate")
 
-from baselines.config_files import pairs
 from baselines.engine.torch_engine import Decoding
-from baselines.evaluation import evaluation_items, heldout_runner, play_items, score_items
-from baselines.run_config import RunConfig
-from baselines.team import Team
-from benchmarks.intervals import wilson_interval
-from marft_envs.batch import Episode
+from baselines.runs.evaluation import evaluation_items, heldout_runner, play_items, score_items
+from baselines.runs.run_config import RunConfig
+from baselines.runs.team_policy import TeamPolicy
+from benchmarks.analysis.intervals import wilson_interval
+from marft_envs.batch.runner import Episode
+from marft_envs.cli.key_values import parse_key_values
 
 TINY = ("tiny", "tiny-report")
 
@@ -73,7 +73,7 @@ def default_team(model: str, dataset: str) -> str:
 def config_of(options: argparse.Namespace, dataset: str) -> RunConfig:
     """A run of no updates."""
     team = options.team or default_team(options.model, dataset)
-    arguments = {"dataset": dataset, "team": team, **pairs("--env-arg", options.env_arg)}
+    arguments = {"dataset": dataset, "team": team, **parse_key_values("--env-arg", options.env_arg)}
     arguments |= {k: v for k, v in {"path": options.path, "level": options.level}.items() if v is not None}
     temperature = (1.0 if options.model in TINY else 0.7) if options.temperature is None else options.temperature
     newline = team.endswith("_guided")
@@ -92,10 +92,10 @@ def config_of(options: argparse.Namespace, dataset: str) -> RunConfig:
 
 
 def evaluate(options: argparse.Namespace, dataset: str) -> None:
-    """Play, print, and keep the row."""
+    """ArmEnvironment, print, and keep the row."""
     config = config_of(options, dataset)
     runner = heldout_runner(config)
-    sampler = Team(config, runner.team.agents, config.decoding).cast(None if options.mode == "greedy" else (0, 3))
+    sampler = TeamPolicy(config, runner.team.agents, config.decoding).cast(None if options.mode == "greedy" else (0, 3))
     start = time.perf_counter()
     episodes = play_items(runner, sampler, evaluation_items(runner, options.items, config.seed))
     seconds = time.perf_counter() - start
@@ -149,7 +149,7 @@ def evaluate_all(options: argparse.Namespace) -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Command line of evaluate.py."""
     options = parse(arguments)
-    return command.run("evaluate", lambda: evaluate_all(options))
+    return script.run("evaluate", lambda: evaluate_all(options))
 
 
 if __name__ == "__main__":

@@ -9,10 +9,10 @@ a case file.
 
 speed: one run, the same inputs for all three. Integers are answers to GSM8K, golds those of MATH, as they are, in
 another notation, and changed; both from ``--data`` (a folder with gsm8k/ and math/) or, without one, from the
-generators and a list in benchmarks/grading_inputs.py. Hostile replies are made to hang or to fill the memory;
+generators and a list in benchmarks/graders/inputs.py. Hostile replies are made to hang or to fill the memory;
 math-verify runs in a process of its own, is killed after ``--hang-s``, and such a reply counts as failed.
 
-programs: see benchmarks/code_grading.py.
+programs: see benchmarks/graders/programs.py.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from typing import Any
 if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.code_grading import FIELDS, add_options, judge_code
-from benchmarks.code_grading import run_speed as run_programs
-from benchmarks.grading_inputs import groups_of_items
-from benchmarks.grading_rivals import MathVerify, measure, ours, strings
-from benchmarks.grading_table import table
+from benchmarks.graders.inputs import groups_of_items
+from benchmarks.graders.programs import FIELDS, add_options, judge_code
+from benchmarks.graders.programs import run_speed as run_programs
+from benchmarks.graders.rivals import MathVerify, measure, ours, strings
+from benchmarks.graders.speed_table import table
 from marft_envs.mathematics import grade
-from marft_envs.mathematics.symbolic import WorkerFault, shared_pool
+from marft_envs.mathematics.grader.symbolic import WorkerFault, shared_pool
 
 CASE_FORMAT = """\
 A case file is JSONL, an object a line. Its fields tell which kind a case is:
@@ -89,7 +89,7 @@ def judge_mathematics(case: dict[str, Any]) -> Outcome:
 
 
 def judge_program(case: dict[str, Any]) -> Outcome:
-    """One code case; hostile programs are judged in a private mount namespace (benchmarks/code_grading.py)."""
+    """One code case; hostile programs are judged in a private mount namespace (benchmarks/graders/programs.py)."""
     return Outcome(*judge_code(case))
 
 

@@ -15,10 +15,10 @@ from pathlib import Path
 if __name__ == "__main__" and not __package__:  # run as a file: the repository root replaces this folder on the path
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
-from benchmarks.curves import curve_name, draw_curves, rates_name
-from benchmarks.read_rows import ReportError, load_rows
-from benchmarks.summary import Summary, summarise
-from benchmarks.text_tables import render_text
+from benchmarks.analysis.read_rows import ReportError, load_rows
+from benchmarks.analysis.summary import Summary, summarise
+from benchmarks.tables.curves import curve_name, draw_curves, rates_name
+from benchmarks.tables.report_text import render_text
 
 __all__ = ["ReportError", "draw_curves", "load_rows", "main", "render_text", "summarise", "write_report"]
 

@@ -35,8 +35,8 @@ import pettingzoo
 from pettingzoo.utils.wrappers import AssertOutOfBoundsWrapper, OrderEnforcingWrapper
 
 from marft_envs import FlexMG, Problem, Role, Task, Team, Verdict
-from marft_envs.batch import BatchRunner
-from marft_envs.guard import Guard
+from marft_envs.batch.runner import BatchRunner
+from marft_envs.game.order_enforcing import OrderEnforcing
 from marft_envs.mathematics.teams import TEAMS
 
 SHORT = "hello"
@@ -180,10 +180,10 @@ def subjects() -> dict[str, Subject]:
     """Everything that is timed, by a short key."""
     made = {
         "raw": turns_of("raw FlexMG, duo", lambda: raw(TEAMS["duo"]())),
-        "env": turns_of("env(): our guard around it", lambda: Guard(raw(TEAMS["duo"]()))),
+        "env": turns_of("env(): our guard around it", lambda: OrderEnforcing(raw(TEAMS["duo"]()))),
         "stock": turns_of("PettingZoo's wrappers around it", lambda: stock(TEAMS["duo"]())),
         "raw_whole": whole("raw, with reset and dead steps", lambda: raw(TEAMS["duo"]())),
-        "env_whole": whole("env(), with reset and dead steps", lambda: Guard(raw(TEAMS["duo"]()))),
+        "env_whole": whole("env(), with reset and dead steps", lambda: OrderEnforcing(raw(TEAMS["duo"]()))),
         "stock_whole": whole("PettingZoo's, with reset and dead steps", lambda: stock(TEAMS["duo"]())),
         "long": turns_of("raw, duo, 4,000 ASCII characters", lambda: raw(TEAMS["duo"]()), LONG),
         "unicode": turns_of("raw, duo, 4,000 other characters", lambda: raw(TEAMS["duo"]()), LONG_UNICODE),

@@ -11,13 +11,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from marft_envs import registry
-from marft_envs.dependency import CycleError, Dependency
-from marft_envs.flex_mg import FlexMG
-from marft_envs.orchestration import Orchestrated
-from marft_envs.registry import make, register
-from marft_envs.schedule import PerRound
+from marft_envs.dependency.graph import CycleError, Dependency
+from marft_envs.dependency.orchestration import Orchestrated
+from marft_envs.dependency.schedule import PerRound
+from marft_envs.game.flex_mg import FlexMG
+from marft_envs.registry.registry import make, register
 from marft_envs.task import Problem, Task
-from marft_envs.team import Role, Team
+from marft_envs.team.role import Role
+from marft_envs.team.team import Team
 from marft_envs.verdict import Outcome, Verdict
 
 if TYPE_CHECKING:

@@ -12,19 +12,15 @@ Exit code 2: a wrong name or option; 1: doc pages are out of date.
 from __future__ import annotations
 
 import argparse
-import ast
-import contextlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from marft_envs import make, registry
-from marft_envs.flex_mg import FlexMG
-from marft_envs.pages import FOLDER, stale, summary, write
-from marft_envs.scaffold import new_task
-
-HOW_TO_REPLY = "a line; or several, begun by ``` or an empty line and ended by a line ."
+from marft_envs import registry
+from marft_envs.cli.docs import FOLDER, outdated, summary, write
+from marft_envs.cli.key_values import parse_key_values
+from marft_envs.cli.new_task import new_task
+from marft_envs.cli.play import play_by_hand
 
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -55,68 +51,13 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     return options
 
 
-def given(assignments: Sequence[str]) -> dict[str, Any]:
-    """``["rounds=2", "dataset=relay"]`` as arguments: numbers, lists and the like as in Python, else texts."""
-    arguments = {}
-    for assignment in assignments:
-        name, equals, text = assignment.partition("=")
-        if not equals or not name.isidentifier():
-            raise ValueError(f"--env-arg {assignment!r}: expected NAME=VALUE, as in dataset=relay")
-        try:
-            arguments[name] = ast.literal_eval(text)
-        except (ValueError, SyntaxError):
-            arguments[name] = text
-    return arguments
-
-
-def typed_reply(prompt: str) -> str:
-    """One reply from the terminal, as ``HOW_TO_REPLY`` says. The end of input ends a reply that has begun, and is
-    EOFError before."""
-    first = input(prompt)
-    if first and not first.startswith("```"):
-        return first
-    lines = [first] if first else []
-    with contextlib.suppress(EOFError):
-        while (line := input()) != ".":
-            lines.append(line)
-    return "\n".join(lines)
-
-
-def gold_for_people(game: FlexMG) -> str:
-    """A right reply where the task can write one (for programs the gold is hidden tests), else the gold itself."""
-    reference, gold = getattr(game.task, "reference_answer", None), game.problem.gold
-    if reference is None or (isinstance(gold, Mapping) and set(game.team.answering) <= set(gold)):
-        return f"the gold answer: {gold}"
-    try:
-        return f"a right answer:\n{reference(game.problem)}"
-    except ValueError as unknown:
-        return str(unknown)
-
-
-def play_by_hand(name: str, index: int | None, arguments: Mapping[str, Any]) -> None:
-    """An episode on the terminal: the messages that an agent reads, then the person's reply for it."""
-    env = make(name, **arguments)
-    env.reset(options={} if index is None else {"index": index})
-    while not env.unwrapped.over:
-        agent = env.agent_selection
-        observation = env.observe(agent)
-        print(f"\n--- {agent} reads")
-        for message in observation["messages"]:
-            print(f"[{message['role']} {message['name']}] {message['content']}")
-        env.step(typed_reply(f"--- {agent} says ({HOW_TO_REPLY}): {observation['reply_prefix']}"))
-    outcome = env.unwrapped.outcome
-    for agent, verdict in outcome.verdicts.items():
-        print(f"\n{agent}: {verdict.outcome} {verdict.reason}".rstrip())
-    print(f"team score {outcome.score:g}; {gold_for_people(env.unwrapped)}")
-
-
 def docs(names: Sequence[str], folder: Path, check: bool) -> int:
     """Write or check the pages; -> exit code."""
     chosen = tuple(names) or registry.BUILT_IN
     if not check:
         print("\n".join(map(str, write(chosen, folder))))
         return 0
-    faults = stale(chosen, folder)
+    faults = outdated(chosen, folder)
     print("\n".join([*faults, "run: python -m marft_envs docs"]) if faults else f"{len(chosen)} pages are up to date")
     return 1 if faults else 0
 
@@ -131,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print("\n".join(f"wrote {path}" for path in new_task(options.name, options.into)))
         elif options.command == "play":
             team = {} if options.team is None else {"team": options.team}
-            play_by_hand(options.name, options.index, team | given(options.env_arg))
+            play_by_hand(options.name, options.index, team | parse_key_values("--env-arg", options.env_arg))
         else:
             return docs(options.names, options.into, options.check)
     except (ValueError, TypeError, IndexError, OSError, ImportError) as fault:

@@ -20,8 +20,8 @@ Arguments
 * `dependency`: D over the team's agents, in place of the team's own: "none", "chain", "star", "tree", "layers", "full",
   a matrix, edges such as `[("reasoner_0", "actor_0")]`, one of these for each round (`{"rounds": [...]}`), a function
   `(problem, transcript, round) -> D`, or `marft_envs.Orchestrated("reasoner_0")`, where an agent's reply names who acts
-  (`marft_envs.orchestration`). `print(env.unwrapped.team.dependency)` shows who sees whom.
-* `stop`: when to end before the last round, in place of the team's own rule (`marft_envs.stopping`).
+  (`marft_envs.dependency.orchestration`). `print(env.unwrapped.team.dependency)` shows who sees whom.
+* `stop`: when to end before the last round, in place of the team's own rule (`marft_envs.team.stop_rules`).
 * `rounds`, `memory`, `order`, `reward`, `format_bonus`, `max_turns`, `render_mode`, `defer_grading`: see
   `marft_envs.FlexMG`.
 * all other arguments go to the data set: `level=` and `seed=` of the generators, `k=` and `style=` of the relay,
@@ -31,7 +31,7 @@ The answer is read from the answering agent's own text: the last \\boxed{}, then
 is the whole text where that is one number. How answers are compared: docs/grading.md.
 
 Data: generated problems are made here. GSM8K: openai/gsm8k, MIT. SVAMP: Patel et al. 2021, MIT. MATH: Hendrycks et al.
-2021, MIT. The others: see the names and licences in `marft_envs/datasets/specs.py`.
+2021, MIT. The others: see the names and licences in `marft_envs/mathematics/datasets/specs.py`.
 
 Version history: v0, first version.
 """

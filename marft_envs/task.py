@@ -5,13 +5,18 @@ Whose turn it is, what an agent sees, who is paid and when it ends is the busine
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from marft_envs.arguments import check_integer
 from marft_envs.transcript import Turn
 from marft_envs.verdict import Verdict
+
+UNLIMITED = 2**31
+"""The number of problems of a task whose ``size`` is None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,3 +91,24 @@ class Task(ABC):
     def team_score(self, verdicts: Mapping[str, Verdict]) -> float:
         """The team's score in [0, 1] from the verdicts on its answering agents: by default the mean of their scores."""
         return sum(verdict.score for verdict in verdicts.values()) / len(verdicts)
+
+
+def check_index(task: Task, index: Any) -> int:
+    """Return ``index`` as an int.
+
+    Raises:
+        TypeError: ``index`` is not an integer.
+        IndexError: The task has no such problem.
+    """
+    size = UNLIMITED if task.size is None else task.size
+    return check_integer("index", index, 0, size - 1, of=f" of {task.name}", error=IndexError)
+
+
+def with_index_check(problem: Callable[[Any, int], Problem]) -> Callable[[Any, int], Problem]:
+    """Wrap the method ``problem`` to validate its index."""
+
+    @functools.wraps(problem)
+    def checked(self: Task, index: int) -> Problem:
+        return problem(self, check_index(self, index))
+
+    return checked

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
@@ -23,3 +24,8 @@ class Turn(NamedTuple):
 
 new_turn: Callable[[tuple[int, str, str, str]], Turn] = partial(tuple.__new__, Turn)  # type: ignore[arg-type]
 """``Turn(*values)`` at less than half its cost, for the one call that every step makes."""
+
+
+def has_word(text: str, word: str) -> bool:
+    """Return whether ``word`` occurs in ``text`` without a letter, digit or underscore next to it."""
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from marft_envs import __main__, plugins
+from marft_envs import __main__
+from marft_envs.registry import entry_points
 
 ROOT = Path(__file__).resolve().parents[1]
 RECIPES = ROOT / "CONTRIBUTING.md"
@@ -86,7 +87,7 @@ def test_the_recipes_are_followed_to_the_letter(tmp_path):
             with (tmp_path / place[2]).open("a" if place[1] == "add" else "w") as file:
                 file.write(text)
         elif language == "toml":
-            assert list(tomllib.loads(text)["project"]["entry-points"]) == [plugins.GROUP]
+            assert list(tomllib.loads(text)["project"]["entry-points"]) == [entry_points.GROUP]
         else:
             command = ["bash", "-ec", text] if language == "sh" else [sys.executable, "-c", text]
             run = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=_environment())

@@ -15,10 +15,11 @@ from pettingzoo.utils.conversions import aec_to_parallel, turn_based_aec_to_para
 
 import marft_envs
 from marft_envs import Task
-from marft_envs.dependency import PRESETS
+from marft_envs.dependency.graph import PRESETS
+from marft_envs.dependency.orchestration import Orchestrated
 from marft_envs.mathematics.environment import GENERATORS
-from marft_envs.orchestration import Orchestrated
-from marft_envs.registry import BUILT_IN, environment_module
+from marft_envs.registry.registry import environment_module
+from marft_envs.registry.versioned_names import BUILT_IN
 from marft_envs.testing import ENV_CHECKS, check_env, check_task
 from marft_envs.testing.playing import frames_differ
 from marft_envs.testing.processes import in_fresh_process

@@ -153,9 +153,9 @@ def test_it_holds_both_packages_whole_and_nothing_else(wheel):
     kept = {p.relative_to(ROOT).as_posix() for p in packages if p.is_file() and "__pycache__" not in p.parts}
     assert files_of(wheel) == kept
     assert {
-        "baselines/tiny/model.safetensors",
-        "baselines/tiny/chat_template.jinja",
-        "baselines/tiny/README.md",
+        "baselines/models/tiny/model.safetensors",
+        "baselines/models/tiny/chat_template.jinja",
+        "baselines/models/tiny/README.md",
     } <= kept
     assert wheel.stat().st_size < 5e6
 

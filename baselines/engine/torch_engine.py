@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache
 
-from baselines.kinds import check_kinds
-from baselines.policy import TeamPolicy, row_blocks
+from baselines.field_types import check_field_types
+from baselines.policies.policy import SharedBasePolicy, row_blocks
 from baselines.trajectory import Generation
 
 
@@ -36,7 +36,7 @@ class Decoding:
     rows: int = 256
 
     def __post_init__(self) -> None:
-        check_kinds(self)
+        check_field_types(self)
         for name in ("max_new_tokens", "max_prompt_tokens", "rows", "temperature"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"Decoding {name}={getattr(self, name)!r}: expected a positive number")
@@ -44,9 +44,9 @@ class Decoding:
 
 @dataclass
 class TorchEngine:
-    """Samples for one agent at a time from a ``TeamPolicy``."""
+    """Samples for one agent at a time from a ``SharedBasePolicy``."""
 
-    policy: TeamPolicy
+    policy: SharedBasePolicy
     tokenizer: Any
     decoding: Decoding
     stop_ids: frozenset[int] = field(init=False)

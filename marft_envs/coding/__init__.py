@@ -9,8 +9,8 @@
 
 from __future__ import annotations
 
-from marft_envs.coding.checkers import Checker
-from marft_envs.coding.grading import TestOutcome, TestReport, TestResult, grade, run_tests
-from marft_envs.coding.program import extract_program
+from marft_envs.coding.grader.output_checkers import Checker
+from marft_envs.coding.grader.program_extraction import extract_program
+from marft_envs.coding.grader.run_tests import TestOutcome, TestReport, TestResult, grade, run_tests
 
 __all__ = ["Checker", "TestOutcome", "TestReport", "TestResult", "extract_program", "grade", "run_tests"]

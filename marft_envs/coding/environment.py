@@ -6,13 +6,13 @@ from functools import partial
 from typing import Any
 
 from marft_envs.coding import datasets
-from marft_envs.coding.generated import GENERATORS
+from marft_envs.coding.problems.list_programs import GENERATORS
 from marft_envs.coding.teams import TEAMS
-from marft_envs.environment import Subject, documented
-from marft_envs.flex_mg import FlexMG
-from marft_envs.guard import Guard
+from marft_envs.game.flex_mg import FlexMG
+from marft_envs.game.order_enforcing import OrderEnforcing
+from marft_envs.registry.env_arguments import Subject, documented
 from marft_envs.task import Task
-from marft_envs.team import Team
+from marft_envs.team.team import Team
 
 CODING = Subject("code_v0", GENERATORS | {name: partial(datasets.load, name) for name in datasets.NAMES}, TEAMS)
 DATASETS = tuple(CODING.datasets)
@@ -32,6 +32,6 @@ def raw_env(
 
 
 @documented
-def env(dataset: str | Task = "list_programs", **arguments: Any) -> Guard:
+def env(dataset: str | Task = "list_programs", **arguments: Any) -> OrderEnforcing:
     """The game behind the guard that enforces the order of calls; arguments as ``raw_env``."""
-    return Guard(raw_env(dataset, **arguments))
+    return OrderEnforcing(raw_env(dataset, **arguments))

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from marft_envs.ready_made import RoleTexts, ready_made
-from marft_envs.team import Team
+from marft_envs.team.presets import RoleInstructions, preset_teams
+from marft_envs.team.team import Team
 
 _FORMAT = "Reply with the complete program in one ```python code block."
-TEXTS = RoleTexts(
+TEXTS = RoleInstructions(
     solo=f"Solve the programming problem. Think about the algorithm and the edge cases first. {_FORMAT}",
     planner="You are the planner of a team that solves programming problems. Say in a few sentences what the "
     "program reads and returns, which algorithm fits the limits, and which edge cases matter. Write no code.",
@@ -22,4 +22,4 @@ TEXTS = RoleTexts(
     actor="You are the programmer of a team. Read the problem and what your teammates wrote, check it, and write the "
     f"program. {_FORMAT}",
 )
-TEAMS: dict[str, Callable[[], Team]] = ready_made(TEXTS)
+TEAMS: dict[str, Callable[[], Team]] = preset_teams(TEXTS)

@@ -1,22 +1,13 @@
-"""The data sets that are known by name: where their rows are, and how a row becomes a problem.
-
-To add one: write a function from a row to an ``Item``, and an entry of ``SPECS``.
-"""
+"""What is known of a data set: where its rows are, and how a row becomes a problem."""
 
 from __future__ import annotations
 
-import difflib
 import hashlib
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from marft_envs.datasets.files import DataError, Row
-from marft_envs.mathematics.answer import last_box
-from marft_envs.mathematics.check import why_unusable
-from marft_envs.mathematics.number import parse_number
-from marft_envs.mathematics.policy import DEFAULT_POLICY, GradingPolicy
+from marft_envs.datasets.files import Row
 
 
 @dataclass(frozen=True)
@@ -56,8 +47,7 @@ class DatasetSpec:
     """name, licence, source: as in the docs. columns: what a row must have. read: row to item.
 
     splits: the parts, as files name them. member: the split of a row, for a data set that is split here: then all parts
-    that are found are read as one. hub: None for data that only files hold. policy: how its golds are compared.
-    variant: what else the cache is keyed by.
+    that are found are read as one. hub: None for data that only files hold. variant: what else the cache is keyed by.
     """
 
     name: str
@@ -68,7 +58,6 @@ class DatasetSpec:
     hub: HubSource | None
     splits: tuple[str, ...] = ("train", "test")
     member: Callable[[Row], str] | None = None
-    policy: GradingPolicy = DEFAULT_POLICY
     variant: str = ""
 
 
@@ -81,235 +70,6 @@ def at_revision(hub: HubSource | None, revision: str, name: str) -> HubSource:
     return replace(hub, revision=revision)
 
 
-def item(prompt: Any, gold: str, notes: Mapping[str, Any] | None = None) -> Item:
-    """An item with a prompt and a gold that can be graded; Unusable otherwise."""
-    text, gold = str(prompt).strip(), gold.strip()
-    if not text:
-        raise Unusable("the problem is empty")
-    if reason := why_unusable(gold):
-        raise Unusable(reason)
-    return Item(text, gold, notes or {})
-
-
 def hashed_split(key: str) -> str:
     """The split for good of data that comes as one: SHA-256 of the key, a multiple of 5 for "test"."""
     return "test" if int(hashlib.sha256(key.encode(errors="surrogatepass")).hexdigest(), 16) % 5 == 0 else "train"
-
-
-def _read_gsm8k(row: Row) -> Item:
-    """The gold is what follows ``####``, without thousands separators."""
-    _, mark, gold = str(row["answer"]).rpartition("####")
-    if not mark or not gold.strip():
-        raise Unusable("no #### in the answer")
-    return item(row["question"], gold.replace(",", ""))
-
-
-def _read_svamp(row: Row) -> Item:
-    """The question is body and question; the gold, a float in the file, is 145 for 145.0."""
-    number = parse_number(str(row["Answer"]))
-    if number is None:
-        raise Unusable("the answer is not a number")
-    prompt = f"{str(row['Body']).strip()} {str(row['Question']).strip()}"
-    return item(prompt, str(number.value), {"id": str(row["ID"]), "subject": str(row.get("Type", ""))})
-
-
-def svamp_split(row: Row) -> str:
-    """SVAMP comes as one file: 211 of 1000 rows are "test"."""
-    return hashed_split(str(row["ID"]))
-
-
-def _read_math(row: Row) -> Item:
-    r"""The gold is the last \boxed of the solution."""
-    gold = last_box(str(row["solution"]))
-    if not gold:
-        raise Unusable("no answer in a balanced \\boxed")
-    return item(row["problem"], gold, _level(row["level"]) | {"subject": str(row["type"])})
-
-
-def _read_math500(row: Row) -> Item:
-    notes = _level(row["level"]) | {"subject": str(row["subject"]), "id": str(row.get("unique_id", ""))}
-    return item(row["problem"], str(row["answer"]), notes)
-
-
-def _read_contest(row: Row) -> Item:
-    """AIME, AMC: a whole number, a float in some files."""
-    prompt = row.get("problem") or row.get("question") or ""
-    return item(prompt, _number_text(row["answer"]), {"id": str(row.get("id", ""))})
-
-
-def _read_olympiadbench(row: Row) -> Item:
-    """The gold is the list of final answers, each with its $; an accepted error or a missing unit is left out."""
-    golds = row["final_answer"] if isinstance(row["final_answer"], list) else [row["final_answer"]]
-    if row.get("error"):
-        raise Unusable("the answer is an approximation with a tolerance of its own")
-    context = f"{row['context'].strip()}\n\n" if row.get("context") else ""
-    notes = {"id": str(row.get("id", "")), "subject": str(row.get("subfield", "")), "kind": str(row.get("answer_type"))}
-    return item(context + str(row["question"]), ", ".join(str(gold).replace("$", "") for gold in golds), notes)
-
-
-def _read_cmath(row: Row) -> Item:
-    """Chinese primary school; the level is the grade, 1 to 6."""
-    prompt, gold = row.get("problem") or row.get("question"), row.get("final_answer")
-    gold = row.get("golden") if gold in (None, "") else gold
-    if prompt is None or gold is None:
-        raise Unusable(f"neither problem and final_answer nor question and golden; columns found: {', '.join(row)}")
-    notes = _level(row.get("grade")) | {"steps": row.get("reasoning_steps") or row.get("reasoning_step")}
-    return item(prompt, str(gold), notes)
-
-
-def _read_minerva(row: Row) -> Item:
-    """The answer column where there is one, else the last box of the solution."""
-    return item(row.get("problem") or row.get("question") or "", _answer_or_box(row))
-
-
-def _read_deepscaler(row: Row) -> Item:
-    return item(row["problem"], str(row["answer"]))
-
-
-def _read_numina(row: Row) -> Item:
-    """NuminaMath: proofs and rows without an answer are left out."""
-    gold = _answer_or_box(row)
-    if gold.strip().lower() in ("proof", "notfound", "not found", "none"):
-        raise Unusable("no final answer: a proof, or none was found")
-    return item(row["problem"], gold, {"subject": str(row.get("problem_type") or row.get("source") or "")})
-
-
-def _answer_or_box(row: Row) -> str:
-    answer = row.get("answer")
-    gold = str(answer) if answer not in (None, "") else last_box(str(row.get("solution") or ""))
-    if not gold:
-        raise Unusable("neither an answer nor a balanced \\boxed in the solution")
-    return gold
-
-
-def _number_text(value: Any) -> str:
-    """27.0 as 27, 033 as 33."""
-    number = parse_number(str(value))
-    return str(value) if number is None or number.unit or number.percent else str(number.value)
-
-
-def _level(value: Any) -> dict[str, Any]:
-    digits = re.search(r"\d+", str(value))
-    return {"level": int(digits.group())} if digits else {}
-
-
-_MATH_SUBJECTS = (
-    "algebra", "counting_and_probability", "geometry", "intermediate_algebra", "number_theory", "prealgebra",
-    "precalculus",
-)  # fmt: skip
-_CONTEST = ("train", "test")
-
-SPECS: dict[str, DatasetSpec] = {
-    spec.name: spec
-    for spec in (
-        DatasetSpec(
-            "gsm8k", "MIT", "openai/gsm8k", ("question", "answer"), _read_gsm8k,
-            HubSource("openai/gsm8k", ("main",), "740312add88f781978c0658806c59bc2815b9866"),
-        ),
-        DatasetSpec(
-            "svamp", "MIT", "Patel et al. 2021", ("ID", "Body", "Question", "Answer"), _read_svamp,
-            HubSource("ChilleD/SVAMP", ("default",), "5e0bf1e5e7c0e9c4bc39180d224f41f3f801b7ef"), member=svamp_split,
-        ),
-        DatasetSpec(
-            "math", "MIT", "Hendrycks et al. 2021", ("problem", "solution", "level", "type"), _read_math,
-            HubSource("EleutherAI/hendrycks_math", _MATH_SUBJECTS, "21a5633873b6a120296cce3e2df9d5550074f4a3"),
-        ),
-        DatasetSpec(
-            "math500", "MIT", "Lightman et al. 2023", ("problem", "answer", "level", "subject"), _read_math500,
-            HubSource("HuggingFaceH4/MATH-500", revision="6e4ed1a2a79af7d8630a6b768ec859cb5af4d3be"), ("test",),
-        ),
-        DatasetSpec(
-            "aime2024", "public problems", "AIME 2024", ("problem", "answer"), _read_contest,
-            HubSource(
-                "HuggingFaceH4/aime_2024", ("default",), "2fe88a2f1091d5048c0f36abc874fb997b3dd99a", {"test": "train"}
-            ), ("test",),
-        ),
-        DatasetSpec(
-            "aime2025", "public problems", "AIME 2025", ("problem", "answer"), _read_contest,
-            HubSource("math-ai/aime25", revision="563bb8404243c5f09de6ec262f2db674fe5bce9b"), ("test",),
-        ),
-        DatasetSpec(
-            "amc23", "public problems", "AMC 12, 2023", ("question", "answer"), _read_contest,
-            HubSource("math-ai/amc23", revision="80815d37005feb82cd7f8fbc6901d5d3eff43057"), ("test",),
-        ),
-        DatasetSpec(
-            "olympiadbench", "Apache-2.0", "He et al. 2024", ("question", "final_answer"), _read_olympiadbench,
-            HubSource(
-                "Hothan/OlympiadBench", ("OE_TO_maths_en_COMP",), "91184b52131e7fc9455fef848035173aea8cc01a",
-                {"test": "train"},
-            ), ("test",),
-        ),
-        DatasetSpec(
-            "minerva_math", "see its page", "Lewkowycz et al. 2022", (), _read_minerva,
-            HubSource("math-ai/minervamath", revision="ee46ddc498933b1977577953250ca5c66be64f96"), ("test",),
-            policy=replace(DEFAULT_POLICY, rounding=0.01),
-        ),
-        DatasetSpec(
-            "cmath", "CC BY 4.0", "Wei et al. 2023", (), _read_cmath,
-            HubSource("weitianwen/cmath"), ("validation", "test"),
-        ),
-        DatasetSpec(
-            "deepscaler", "MIT", "agentica-org, 2025", ("problem", "answer"), _read_deepscaler,
-            HubSource("agentica-org/DeepScaleR-Preview-Dataset", revision="b6ae8c60f5c1f2b594e2140b91c49c9ad0949e29"),
-            ("train",),
-        ),
-        DatasetSpec(
-            "numina", "Apache-2.0", "AI-MO/NuminaMath-1.5", ("problem", "solution"), _read_numina,
-            HubSource("AI-MO/NuminaMath-1.5", revision="1b05109f9e5c1ad06c0663519502416c30b300f8"), ("train",),
-        ),
-    )
-}  # fmt: skip
-NAMES = (*SPECS, "custom")
-_COLUMN_ROLES = ("prompt", "answer", "level", "subject")
-
-
-def find_spec(name: str, columns: Mapping[str, str] | None = None, *, folder: bool = False) -> DatasetSpec:
-    """The spec of a known data set, or of your own rows; DataError with the nearest name otherwise.
-
-    folder: whether your own rows are a folder, whose files are the splits.
-    """
-    if not isinstance(name, str):
-        raise TypeError(f"dataset={name!r}: got {type(name).__name__}, expected str")
-    if name == "custom":
-        spec = custom_spec(columns or {})
-        return replace(spec, splits=("train", "test"), member=None) if folder else spec
-    if columns is not None:
-        raise ValueError(f"columns={columns!r}: only name='custom' takes a column map, got name={name!r}")
-    if name in SPECS:
-        return SPECS[name]
-    near = difflib.get_close_matches(name.lower(), NAMES, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise DataError(f"dataset={name!r}: unknown, expected one of {', '.join(NAMES)}{hint}")
-
-
-def custom_spec(columns: Mapping[str, str]) -> DatasetSpec:
-    """Your own rows. columns: role -> the column's name; roles: prompt, answer, and if you like level and subject.
-
-    In a folder train.* and test.* are the splits; one file is split here by the SHA-256 of the prompt, "test" getting a
-    fifth, and split="all" reads all of it.
-    """
-    unknown = sorted(set(columns) - set(_COLUMN_ROLES))
-    if unknown:
-        raise ValueError(f"columns={dict(columns)!r}: unknown roles {unknown}, expected some of {_COLUMN_ROLES}")
-    names = {"prompt": "prompt", "answer": "answer", **columns}
-
-    def read(row: Row) -> Item:
-        notes: dict[str, Any] = {role: row[names[role]] for role in ("level", "subject") if role in names}
-        if "level" in notes:
-            notes |= _level(notes["level"])
-        return item(row[names["prompt"]], str(row[names["answer"]]), notes)
-
-    def member(row: Row) -> str:
-        return hashed_split(str(row[names["prompt"]]))
-
-    return DatasetSpec(
-        "custom",
-        "yours",
-        "your file",
-        tuple(names.values()),
-        read,
-        None,
-        ("train", "test", "all"),
-        member,
-        variant=repr(sorted(names.items())),
-    )

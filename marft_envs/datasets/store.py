@@ -103,5 +103,5 @@ def save_store(key: str, store: Store) -> Store:
 def _code() -> str:
     """A hash of the source of the packages that decide what a row becomes."""
     package = Path(__file__).resolve().parents[1]
-    files = sorted([*package.glob("datasets/*.py"), *package.glob("mathematics/*.py")])
+    files = sorted([*package.glob("datasets/**/*.py"), *package.glob("mathematics/**/*.py")])
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()

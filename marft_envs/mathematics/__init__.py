@@ -9,7 +9,7 @@ r"""Grading of mathematical replies: ``grade(reply, gold) -> Verdict``; see docs
 
 from __future__ import annotations
 
-from marft_envs.mathematics.grading import Unmarked, fault_counts, grade, grade_many, is_number
-from marft_envs.mathematics.policy import GradingPolicy
+from marft_envs.mathematics.grader.grading_policy import GradingPolicy
+from marft_envs.mathematics.grader.reply_grader import Unmarked, fault_counts, grade, grade_many, is_number
 
 __all__ = ["GradingPolicy", "Unmarked", "fault_counts", "grade", "grade_many", "is_number"]

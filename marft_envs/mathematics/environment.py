@@ -6,17 +6,17 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from marft_envs import datasets
-from marft_envs.environment import Subject, documented
-from marft_envs.flex_mg import FlexMG
-from marft_envs.guard import Guard
-from marft_envs.mathematics.curriculum import Curriculum
-from marft_envs.mathematics.generated import Arithmetic, OneStep, WordProblems
-from marft_envs.mathematics.relay import Relay
-from marft_envs.mathematics.report import Report
+from marft_envs.game.flex_mg import FlexMG
+from marft_envs.game.order_enforcing import OrderEnforcing
+from marft_envs.mathematics import datasets
+from marft_envs.mathematics.problems.curriculum import Curriculum
+from marft_envs.mathematics.problems.generated import Arithmetic, OneStep, WordProblems
+from marft_envs.mathematics.problems.relay import Relay
+from marft_envs.mathematics.problems.report import Report
 from marft_envs.mathematics.teams import TEAMS
+from marft_envs.registry.env_arguments import Subject, documented
 from marft_envs.task import Task
-from marft_envs.team import Team
+from marft_envs.team.team import Team
 
 GENERATORS: dict[str, Callable[..., Task]] = {
     "word_problems": WordProblems, "arithmetic": Arithmetic, "one_step": OneStep, "relay": Relay, "report": Report,
@@ -42,6 +42,6 @@ def raw_env(
 
 
 @documented
-def env(dataset: str | Task = "word_problems", **arguments: Any) -> Guard:
+def env(dataset: str | Task = "word_problems", **arguments: Any) -> OrderEnforcing:
     """The game behind the guard that enforces the order of calls; arguments as ``raw_env``."""
-    return Guard(raw_env(dataset, **arguments))
+    return OrderEnforcing(raw_env(dataset, **arguments))

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from marft_envs.ready_made import RoleTexts, ready_made
-from marft_envs.team import Role, Team
+from marft_envs.team.presets import RoleInstructions, preset_teams
+from marft_envs.team.role import Role
+from marft_envs.team.team import Team
 
 _FORMAT = "End with the final answer inside \\boxed{}, for example \\boxed{42}."
-TEXTS = RoleTexts(
+TEXTS = RoleInstructions(
     solo=f"Solve the mathematics problem step by step. {_FORMAT}",
     planner="You are the planner of a team that solves mathematics problems. Say in a few sentences what is asked, "
     "what is given, and which steps lead to the answer. Do not compute the answer.",
@@ -43,4 +44,4 @@ def panel(members: int) -> Callable[[], Team]:
 
 
 PANELS: dict[str, Callable[[], Team]] = {f"panel_{n}": panel(n) for n in (2, 4, 8)}
-TEAMS: dict[str, Callable[[], Team]] = ready_made(TEXTS) | {"duo_guided": duo_guided} | PANELS
+TEAMS: dict[str, Callable[[], Team]] = preset_teams(TEXTS) | {"duo_guided": duo_guided} | PANELS

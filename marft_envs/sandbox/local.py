@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from marft_envs.sandbox.host import Report, Server, ServerDied, send_spec
-from marft_envs.sandbox.memory import Files, read
+from marft_envs.sandbox.memory_files import Files, read
 from marft_envs.sandbox.pool import LEVELS, STRONG, UNSAFE, Pool, numpy_folder
 from marft_envs.sandbox.records import (
     DEFAULT_LIMITS,

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from marft_envs.sandbox.host import Server, send_spec
-from marft_envs.sandbox.memory import Files, read
+from marft_envs.sandbox.memory_files import Files, read
 from marft_envs.sandbox.records import Limits, SandboxUnavailable
 
 _PROBE = Path(__file__).parent / "inside" / "probe.py"

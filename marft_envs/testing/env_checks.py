@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from importlib import import_module
 
-from marft_envs.registry import is_versioned, make
+from marft_envs.registry.registry import make
+from marft_envs.registry.versioned_names import is_versioned
 from marft_envs.testing import form, repeating, scoring, visibility
 from marft_envs.testing.case import Case, EnvFn
 from marft_envs.testing.checking import Report, run_checks

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from marft_envs.environment import choices_of
-from marft_envs.given import name_of
-from marft_envs.spaces import is_utf8
+from marft_envs.arguments import callable_name
+from marft_envs.game.spaces import is_utf8
+from marft_envs.registry.env_arguments import choices_of
 from marft_envs.task import Problem, Task
 from marft_envs.testing.answers import GARBAGE, right_answer, verdict_of
 from marft_envs.testing.checking import ConformanceError, NotChecked, Report, expect, run_checks
@@ -189,7 +189,7 @@ def seeds_differ(case: Case) -> None:
     if case.make is None:
         raise NotChecked("it needs what makes the task with seed=, its class for instance, not the finished task")
     if "seed" not in _parameters(case.make):
-        raise NotChecked(f"{name_of(case.make)} takes no seed=")
+        raise NotChecked(f"{callable_name(case.make)} takes no seed=")
     count = _SEED_ITEMS if case.task.size is None else min(_SEED_ITEMS, case.task.size)
 
     def items(seed: int) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from marft_envs.observation import Turn
+from marft_envs.game.observation import Turn
 from marft_envs.testing.checking import NotChecked, expect, fail
 from marft_envs.testing.playing import is_dead, marker, play_on, texts
 

@@ -8,12 +8,12 @@ import pytest
 import torch
 
 import marft_envs
+from baselines.engine.sampler import EngineSampler
 from baselines.engine.torch_engine import Decoding, TorchEngine
-from baselines.models import load_model
-from baselines.policy import LoraSettings, TeamPolicy
-from baselines.rollout import TeamSampler
+from baselines.models.load import load_model
+from baselines.policies.policy import LoraSettings, SharedBasePolicy
 from baselines.trajectory import make_batch
-from marft_envs.batch import BatchRunner
+from marft_envs.batch.runner import BatchRunner
 
 torch.set_num_threads(1)
 
@@ -25,7 +25,7 @@ class Setup:
     def __init__(self, team="duo", episodes=32, seed=0, perturb=0.02):
         self.loaded = load_model("tiny")
         self.env = marft_envs.math_v0.env(dataset="relay", style="symbols", team=team)
-        self.policy = TeamPolicy(self.loaded.model, self.env.possible_agents, LoraSettings(), seed)
+        self.policy = SharedBasePolicy(self.loaded.model, self.env.possible_agents, LoraSettings(), seed)
         generator = torch.Generator().manual_seed(seed)
         for agent in self.policy.agents:
             for p in self.policy.adapter_parameters(agent):
@@ -36,12 +36,12 @@ class Setup:
         self.batch = make_batch(self.episodes, self.policy.agents, self.loaded.tokenizer.pad_token_id)
 
     def play(self, stream):
-        sampler = TeamSampler(self.engine, self.loaded, stream)
+        sampler = EngineSampler(self.engine, self.loaded, stream)
         return self.runner.play(sampler, indices=range(len(self.runner.envs)))
 
     def play_groups(self, size):
         """A batch of as many episodes, ``size`` on each problem."""
-        sampler = TeamSampler(self.engine, self.loaded, (0, 8))
+        sampler = EngineSampler(self.engine, self.loaded, (0, 8))
         problems = range(len(self.runner.envs) // size)
         episodes = self.runner.play(sampler, indices=problems, groups=size)
         return make_batch(episodes, self.policy.agents, self.loaded.tokenizer.pad_token_id)

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 import baselines
-from baselines.config_files import read_table
-from baselines.guards import NonFiniteLoss
-from baselines.learner import Learner
-from baselines.run_config import RunConfig
+from baselines.ppo.learner import Learner
+from baselines.ppo.nonfinite import NonFiniteLoss
+from baselines.runs.config_files import read_table
+from baselines.runs.run_config import RunConfig
 from baselines.train import config_of, main, parse
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -161,7 +161,7 @@ def test_mistakes_are_one_line(tmp_path, capsys, words, says):
 
 
 def test_a_tracker_that_is_missing_is_told_before_any_work(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("baselines.tracking.find_spec", lambda name: None)
+    monkeypatch.setattr("baselines.runs.tracking.find_spec", lambda name: None)
     assert main([*SMALL, "--out", str(tmp_path / "run"), "--track", "wandb"]) == 1
     assert "pip install 'marft-envs[wandb]'" in capsys.readouterr().err and not (tmp_path / "run").exists()
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
+from baselines.engine.sampler import EngineSampler
 from baselines.engine.torch_engine import Decoding, TorchEngine, invert
 from baselines.ladder import arm
-from baselines.learner import Learner
-from baselines.rollout import TeamSampler
+from baselines.ppo.learner import Learner
 from baselines.trajectory import make_batch
-from marft_envs.batch import Episode
+from marft_envs.batch.runner import Episode
 
 
 def test_unpadding_gives_the_episodes_back(duo):
@@ -30,10 +30,10 @@ def test_unpadding_gives_the_episodes_back(duo):
 def test_a_prompt_cut_to_the_limit_is_the_one_that_is_trained_on(duo):
     """Of ``11|7+4=`` the newest five tokens: the ids sampled from are the batch's, and so are their log-probs."""
     engine = TorchEngine(duo.policy, duo.loaded.tokenizer, Decoding(max_new_tokens=4, max_prompt_tokens=5))
-    episodes = duo.runner.play(TeamSampler(engine, duo.loaded, (0, 7)), indices=range(32))
+    episodes = duo.runner.play(EngineSampler(engine, duo.loaded, (0, 7)), indices=range(32))
     batch = make_batch(episodes, duo.policy.agents, 0)
     turns = batch.turns["actor_0"]
-    whole = TeamSampler(duo.engine, duo.loaded, None)
+    whole = EngineSampler(duo.engine, duo.loaded, None)
     for i, episode in enumerate(episodes):
         prompt = turns.tokens[i, : turns.prompt_length[i]].tolist()
         assert prompt == whole.prompt(episode.steps[1].request.observation)[-5:]
@@ -56,14 +56,14 @@ def test_an_ungraded_episode_is_refused():
 
 def test_what_an_episode_draws_does_not_depend_on_its_batch(duo):
     """The same problems alone and among others, in another order: the same texts."""
-    sampler = TeamSampler(duo.engine, duo.loaded, (0, 7))
+    sampler = EngineSampler(duo.engine, duo.loaded, (0, 7))
     alone = duo.runner.play(sampler, indices=[9, 3])
     texts = [[s.text for s in e.steps] for e in alone]
     assert texts == [[s.text for s in duo.episodes[i].steps] for i in (9, 3)]
 
 
 def test_repetitions_of_one_problem_draw_differently(duo):
-    sampler = TeamSampler(duo.engine, duo.loaded, (0, 7))
+    sampler = EngineSampler(duo.engine, duo.loaded, (0, 7))
     group = duo.runner.play(sampler, indices=[4] * 16)
     assert len({e.steps[0].text for e in group}) > 1
 

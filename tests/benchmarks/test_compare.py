@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import compare, grid
-from benchmarks.grid import load_preset
+from benchmarks import compare
+from benchmarks.experiment import grid
+from benchmarks.experiment.grid import load_preset
 
 BEGUN = "compare: loading torch and transformers ...\n"
 ROOT = Path(__file__).resolve().parents[2]
@@ -296,7 +297,7 @@ def test_every_preset_is_valid_and_says_what_it_needs(name):
 
 
 def test_both_arms_meet_the_same_problems_in_the_same_order(preset):
-    from baselines.training import Run
+    from baselines.runs.run import Run
 
     one, two = (Run(config) for config in load_preset(str(preset)).runs())
     assert [one.problems(u).tolist() for u in (1, 2)] == [two.problems(u).tolist() for u in (1, 2)]

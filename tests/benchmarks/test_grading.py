@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import grading, grading_rivals
-from benchmarks.grading_inputs import GOLDS, Item, groups_of_items
-from benchmarks.grading_table import table
+from benchmarks import grading
+from benchmarks.graders import rivals
+from benchmarks.graders.inputs import GOLDS, Item, groups_of_items
+from benchmarks.graders.speed_table import table
 from marft_envs.mathematics import grade
 from marft_envs.verdict import Outcome
 
@@ -136,7 +137,7 @@ def test_measure_counts():
         Item("e", "1", True),
     ]
     verdicts = {"a": (False, 0.1), "b": (True, 0.2), "c": (None, 0.4), "d": (False, 0.1), "e": (True, 0.2)}
-    row = grading_rivals.measure(lambda item: verdicts[item.reply], items)
+    row = rivals.measure(lambda item: verdicts[item.reply], items)
     assert row == {
         "answers": 5, "per_s": pytest.approx(5.0), "p50_ms": pytest.approx(200), "p99_ms": pytest.approx(400),
         "worst_s": 0.4, "false_accepts": 1, "false_rejects": 1, "failed": 1,
@@ -150,20 +151,20 @@ def test_measure_counts():
 
 def test_math_verify_runs_by_itself_and_is_killed_when_it_hangs(monkeypatch):
     pytest.importorskip("math_verify", reason="needs math-verify: pip install marft-envs[math]")
-    with grading_rivals.MathVerify(hang_s=20) as rival:
+    with rivals.MathVerify(hang_s=20) as rival:
         assert rival.judge(Item(r"\boxed{\frac{2}{4}}", r"\frac12", True))[0] is True
         assert rival.judge(Item(r"\boxed{3}", "4", False))[0] is False
     once = "import time\ninput()\nprint('[true, 0.1]', flush=True)\ntime.sleep(60)"
-    monkeypatch.setattr(grading_rivals, "_SERVER", once)
-    with grading_rivals.MathVerify(hang_s=0.2) as rival:
+    monkeypatch.setattr(rivals, "_SERVER", once)
+    with rivals.MathVerify(hang_s=0.2) as rival:
         result, seconds = rival.judge(Item(r"\boxed{3}", "4", False))
         assert result is None and 0.1 < seconds < 5
     assert rival.process is None
-    monkeypatch.setattr(grading_rivals, "_SERVER", "import no_such_module_of_ours")
-    with grading_rivals.MathVerify(hang_s=0.2) as rival, pytest.raises(ImportError, match=r"marft-envs\[math\]"):
+    monkeypatch.setattr(rivals, "_SERVER", "import no_such_module_of_ours")
+    with rivals.MathVerify(hang_s=0.2) as rival, pytest.raises(ImportError, match=r"marft-envs\[math\]"):
         rival.judge(Item(r"\boxed{3}", "4", False))
 
 
 def test_strings():
-    assert grading_rivals.strings(Item(r"so \boxed{\frac{1}{2}}.", r"\frac{1}{2}", True))[0] is True
-    assert grading_rivals.strings(Item(r"so \boxed{0.5}.", r"\frac{1}{2}", True))[0] is False
+    assert rivals.strings(Item(r"so \boxed{\frac{1}{2}}.", r"\frac{1}{2}", True))[0] is True
+    assert rivals.strings(Item(r"so \boxed{0.5}.", r"\frac{1}{2}", True))[0] is False

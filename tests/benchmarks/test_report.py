@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from benchmarks import report
-from benchmarks.curves import curve_figure, limits
-from benchmarks.layout import WIDTH, points
+from benchmarks.tables.curves import curve_figure, limits
+from benchmarks.tables.layout import WIDTH, points
 from tests.benchmarks.made_rows import SOLVED, eval_row, make_rows, sampled
 
 ROOT = Path(__file__).resolve().parents[2]

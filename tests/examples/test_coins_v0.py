@@ -9,7 +9,7 @@ import pytest
 
 import marft_envs
 from marft_envs import registry
-from marft_envs.batch import BatchRunner
+from marft_envs.batch.runner import BatchRunner
 from marft_envs.testing import check_env, check_task
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples"
@@ -19,7 +19,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "examples"
 def coins(monkeypatch):
     """The example, registered for the time of a test."""
     monkeypatch.syspath_prepend(FOLDER)
-    monkeypatch.setattr(registry, "_REGISTERED", dict(registry._REGISTERED))
+    monkeypatch.setattr(registry.registry, "_REGISTERED", dict(registry.registry._REGISTERED))
     yield importlib.import_module("coins_v0")
     del sys.modules["coins_v0"]
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from marft_envs.coding import datasets
-from marft_envs.coding.encoded import decode_tests
-from marft_envs.coding.program import fenced
+from marft_envs.coding.datasets.livecodebench_tests import decode_tests
+from marft_envs.coding.grader.program_extraction import fenced
 from marft_envs.datasets.files import DataError
 from marft_envs.datasets.specs import Unusable
 

@@ -11,10 +11,13 @@ import types
 
 import pytest
 
-from marft_envs import datasets
-from marft_envs.datasets import DataError, duplicates, load
+from marft_envs.datasets.duplicates import duplicates
+from marft_envs.datasets.files import DataError
 from marft_envs.datasets.hub import read_hub
-from marft_envs.datasets.specs import SPECS, HubSource
+from marft_envs.datasets.specs import HubSource
+from marft_envs.mathematics import datasets
+from marft_envs.mathematics.datasets import load
+from marft_envs.mathematics.datasets.specs import SPECS
 from marft_envs.verdict import Outcome
 
 ROWS = [{"question": f"What is {i} + 1? ", "answer": f"{i} + 1 = {i + 1}\n#### {i + 1:,}"} for i in range(997, 1003)]
@@ -404,7 +407,7 @@ def test_neither_file_nor_hub_says_what_was_tried(monkeypatch, tmp_path):
 def test_the_real_library_out_of_reach_fails_within_seconds(tmp_path):
     pytest.importorskip("datasets", reason="needs datasets: pip install marft-envs[data]")
     environment = {**os.environ, "HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(tmp_path)}
-    script = "from marft_envs.datasets import load\nload('gsm8k')"
+    script = "from marft_envs.mathematics.datasets import load\nload('gsm8k')"
     started = time.perf_counter()
     result = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=60)
     assert "DataError: dataset='gsm8k', split='test' was not found. Tried: MARFT_DATA is not set" in result.stderr

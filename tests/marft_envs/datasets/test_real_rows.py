@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from marft_envs.datasets import duplicates, load
-from marft_envs.mathematics.check import check_gold
+from marft_envs.datasets.duplicates import duplicates
+from marft_envs.mathematics.datasets import load
+from marft_envs.mathematics.grader.gold_check import check_gold
 from marft_envs.verdict import Outcome
 
 BESIDE = Path(__file__).resolve().parents[4] / "shared" / "data"

@@ -6,9 +6,10 @@ import time
 
 import pytest
 
-from marft_envs.datasets import load, store
+from marft_envs.datasets import store
 from marft_envs.datasets.progress import shown
-from marft_envs.datasets.specs import SPECS
+from marft_envs.mathematics.datasets import load
+from marft_envs.mathematics.datasets.specs import SPECS
 
 ROWS = [{"question": f"What is {i}?\ud800é", "answer": f"#### {i}"} for i in range(7_500)]
 

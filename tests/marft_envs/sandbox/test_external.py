@@ -16,7 +16,7 @@ import pytest
 
 import marft_envs
 from marft_envs.coding import grade
-from marft_envs.coding.program import fenced
+from marft_envs.coding.grader.program_extraction import fenced
 from marft_envs.sandbox import (
     Asserts,
     Call,

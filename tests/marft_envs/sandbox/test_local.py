@@ -266,7 +266,7 @@ def is_alive(pid):
 def test_no_child_outlives_a_killed_server():
     server = Server("landlock")
     from marft_envs.sandbox.host import send_spec
-    from marft_envs.sandbox.memory import Files
+    from marft_envs.sandbox.memory_files import Files
 
     with Files() as files:
         spec = {"role": "main", "source": "import time; time.sleep(60)", "prelude": False}

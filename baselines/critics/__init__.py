@@ -1,0 +1,1 @@
+"""Critics: the team's score as predicted before each action."""

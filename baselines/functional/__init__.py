@@ -1,0 +1,1 @@
+"""Advantages, losses and ratios: pure functions of tensors."""

@@ -1,0 +1,1 @@
+"""Policies on frozen base models: LoRA adapters or full copies."""

@@ -1,0 +1,1 @@
+"""The PPO update of every arm, in numbered steps."""

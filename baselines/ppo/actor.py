@@ -1,0 +1,199 @@
+"""The policies' side of an update: log-probabilities by the training path, and the epochs of one adapter."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from baselines.functional.losses import adapted_coefficient, clipped_policy_loss, kl_to_reference, loss_weights
+from baselines.functional.ratios import Normalization, action_logprob, step_monitor
+from baselines.learner_config import LearnerConfig
+from baselines.policies.policy import Policies, row_blocks
+from baselines.trajectory import AgentTurns, concatenate, select, stack_padded
+
+
+@dataclass(frozen=True, slots=True)
+class AgentData:
+    """One agent's share of a batch, N turns of U decisions: what an adapter is trained on.
+
+    old_tokens, reference: [N, T] log-probs of the old policy and of pi_0. decisions: [N, U] bool. old: [N, U] log-prob
+    of each decision. advantage: [N, U], as the loss takes it. factor: [N], M of each turn's round. agent: [N] index.
+    """
+
+    turns: AgentTurns
+    old_tokens: Tensor
+    reference: Tensor
+    decisions: Tensor
+    old: Tensor
+    advantage: Tensor
+    factor: Tensor
+    agent: Tensor
+
+    @staticmethod
+    def join(parts: Sequence[AgentData]) -> AgentData:
+        """The shares of agents that use one adapter, as one."""
+        names = [name for name in AgentData.__slots__ if name != "turns"]
+        joined = {name: stack_padded([getattr(part, name) for part in parts]) for name in names}
+        return AgentData(turns=concatenate([part.turns for part in parts]), **joined)
+
+
+class Weights(NamedTuple):
+    """The share of each decision [n, U] and of each token [n, T] in a minibatch's loss; see ``losses.loss_weights``."""
+
+    decisions: Tensor
+    tokens: Tensor
+
+
+class Actor:
+    """Optimisers of all trained adapters. rows: turns per forward pass. generator: of the minibatches."""
+
+    def __init__(
+        self,
+        policy: Policies,
+        config: LearnerConfig,
+        *,
+        temperature: float,
+        rows: int,
+        generator: torch.Generator,
+    ) -> None:
+        self.policy, self.config, self.temperature, self.rows = policy, config, temperature, rows
+        self.generator = generator
+        self.optimizers = {
+            adapter: torch.optim.Adam(policy.of(sharers[0]).adapter_parameters(sharers[0]), lr=config.learning_rate)
+            for adapter, sharers in policy.blocks.items()
+        }
+        self.beta = dict.fromkeys(policy.agents, config.kl_coefficient)
+        self.counts = {"optimiser_steps": 0, "early_stops": 0, "bad_steps": 0, "trained_tokens": 0}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Optimisers, the agents' beta, counts."""
+        optimizers = {adapter: optimizer.state_dict() for adapter, optimizer in self.optimizers.items()}
+        return {"optimizers": optimizers, "beta": dict(self.beta), "counts": dict(self.counts)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over what ``state_dict`` gave."""
+        for adapter, optimizer in self.optimizers.items():
+            optimizer.load_state_dict(state["optimizers"][adapter])
+        self.beta, self.counts = dict(state["beta"]), dict(state["counts"])
+
+    # ---- log-probabilities
+
+    @torch.no_grad()
+    def token_logprobs(self, agent: str, turns: AgentTurns) -> Tensor:
+        """[N, T] under the agent's adapter as it is now."""
+        policy = self.policy.of(agent)
+        with policy.use(agent):
+            blocks = row_blocks(len(turns), self.rows)
+            parts = [policy.scores(turns, block, self.temperature).logprobs for block in blocks]
+        return torch.cat(parts) if parts else turns.behaviour
+
+    def decision_logprobs(self, tokens: Tensor, turns: AgentTurns) -> Tensor:
+        """[N, U] from [N, T]: of each token, or of the action, normalised as the surrogate's."""
+        if self.config.credit == "token":
+            return tokens
+        return action_logprob(tokens, turns.action_mask, self.config.normalization, turns.words).unsqueeze(-1)
+
+    def factor_logprobs(self, tokens: Tensor, turns: AgentTurns) -> Tensor:
+        """[N]: the action's log-probability as the compounded factor takes it."""
+        whole = self.config.factor_normalization == "sum"
+        normalization: Normalization = "sum" if whole else self.config.normalization
+        return action_logprob(tokens, turns.action_mask, normalization, turns.words)
+
+    # ---- KL to the reference
+
+    def kl_penalty(self, agent: str, tokens: Tensor, reference: Tensor, turns: AgentTurns) -> Tensor:
+        """beta KL(pi_old || pi_0) of each decision, [N, U], un-normalised; 0 unless it is placed in the reward."""
+        if self.config.kl_placement == "loss":
+            return torch.zeros_like(tokens if self.config.credit == "token" else tokens[:, :1])
+        kl = kl_to_reference(tokens, reference, turns.action_mask, self.config.kl_estimator)
+        return self.beta[agent] * (kl if self.config.credit == "token" else kl.sum(-1, keepdim=True))
+
+    def adapt_beta(self, agent: str, kl: float) -> None:
+        """Move the agent's beta towards the target, if there is one. kl: mean k3 per token on the fresh batch."""
+        if self.config.kl_target and math.isfinite(kl):
+            self.beta[agent] = adapted_coefficient(self.beta[agent], kl, self.config.kl_target)
+
+    # ---- training
+
+    def train(self, adapter: str, data: AgentData) -> dict[str, float]:
+        """Epochs of minibatches for one adapter; nothing else moves. -> means over its optimiser steps."""
+        agent = self.policy.blocks[adapter][0]
+        steps: list[dict[str, float]] = []
+        with self.policy.of(agent).use(agent):
+            for _ in range(self.config.epochs):
+                order = torch.randperm(len(data.turns), generator=self.generator)
+                for chosen in order.chunk(self.config.minibatches):
+                    self.optimizers[adapter].zero_grad(set_to_none=True)
+                    stats = self._accumulate(data, chosen)
+                    if self.config.kl_stop and stats["kl_behaviour"] > self.config.kl_stop:
+                        return self._finish(adapter, steps, early=True)
+                    norm = self._step(adapter, stats["loss"])
+                    if norm is not None:
+                        steps.append({**stats, "grad_norm": norm})
+        return self._finish(adapter, steps, early=False)
+
+    def _finish(self, adapter: str, steps: list[dict[str, float]], *, early: bool) -> dict[str, float]:
+        self.optimizers[adapter].zero_grad(set_to_none=True)
+        self.counts["early_stops"] += early
+        means = {name: sum(s[name] for s in steps) / len(steps) for name in steps[0]} if steps else {}
+        return {**means, "steps": float(len(steps)), "early_stop": float(early)}
+
+    def _step(self, adapter: str, loss: float) -> float | None:
+        """The optimiser's step, unless loss or gradient is not finite: then nothing moves. -> the gradient's norm"""
+        optimizer = self.optimizers[adapter]
+        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        norm = float(torch.nn.utils.clip_grad_norm_(parameters, self.config.max_grad_norm))
+        if not (math.isfinite(loss) and math.isfinite(norm)):
+            self.counts["bad_steps"] += 1
+            return None
+        optimizer.step()
+        self.counts["optimiser_steps"] += 1
+        return norm
+
+    def _accumulate(self, data: AgentData, chosen: Tensor) -> dict[str, float]:
+        """The gradient of one minibatch, in blocks of rows. -> the loss and its parts"""
+        subset = select(data.turns, chosen)
+        aggregation = self.config.loss_aggregation
+        weights = Weights(
+            loss_weights(data.decisions[chosen], data.agent[chosen], aggregation),
+            loss_weights(subset.action_mask, data.agent[chosen], aggregation),
+        )
+        total: dict[str, float] = {}
+        for block in row_blocks(len(chosen), self.rows):
+            share = Weights(weights.decisions[block], weights.tokens[block])
+            loss, stats = self._loss(subset, block, data, chosen[block], share)
+            loss.backward()
+            for name, value in {**stats, "loss": loss}.items():
+                total[name] = total.get(name, 0.0) + float(value.detach())
+        self.counts["trained_tokens"] += int(subset.action_mask.sum())
+        return total
+
+    def _loss(
+        self, turns: AgentTurns, block: slice, data: AgentData, rows: Tensor, weights: Weights
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """The loss of some rows, already weighted, and what it is made of. block: of ``turns``; rows: the same turns
+        in ``data``."""
+        policy = self.policy.of(self.policy.agents[int(data.agent[0])])
+        scores = policy.scores(turns, block, self.temperature)
+        mask = turns.action_mask[block]
+        ratio = (self.decision_logprobs(scores.logprobs, select(turns, block)) - data.old[rows]).exp()
+        factor = data.factor[rows].unsqueeze(-1).expand_as(ratio)
+        surrogate = clipped_policy_loss(ratio, data.advantage[rows], self.config.clip, factor, weights.decisions)
+        entropy = (weights.tokens * scores.entropy).sum()
+        kl = kl_to_reference(scores.logprobs, data.reference[rows], mask, self.config.kl_estimator)
+        loss = surrogate.loss - self.config.entropy_coefficient * entropy
+        if self.config.kl_placement == "loss":
+            beta = torch.tensor([self.beta[agent] for agent in self.policy.agents])[data.agent[rows]]
+            loss = loss + (weights.tokens * beta.unsqueeze(-1) * kl).sum()
+        stats = {
+            "policy_loss": surrogate.loss,
+            "clip_fraction": surrogate.clip_fraction,
+            "kl_behaviour": (weights.decisions * step_monitor(ratio)).sum(),
+            "entropy": entropy,
+        }
+        return loss, stats

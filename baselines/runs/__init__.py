@@ -1,0 +1,1 @@
+"""Training runs: configuration, folder, checkpoints, evaluation and tracking."""

@@ -1,0 +1,1 @@
+"""From rows to figures: runs, pairs, intervals; numpy and scipy only."""

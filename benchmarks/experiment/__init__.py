@@ -1,0 +1,1 @@
+"""Running a comparison: the grid of runs, worker processes, the results folder."""

@@ -1,0 +1,1 @@
+"""Inputs, rival graders and program runners for the grading benchmarks."""

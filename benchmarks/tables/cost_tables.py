@@ -1,0 +1,138 @@
+"""The report's tables of what training cost and how steady it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from benchmarks.analysis.pairs import Summary
+from benchmarks.analysis.stability import FEW_AGENTS, TEAM
+from benchmarks.tables.layout import NOTHING, percent, short, table, wrapped
+
+# Shown in this order where the rows hold them: metric -> heading, and which extreme is the worrying one.
+STABILITY = {
+    "clip_fraction": ("clipped", "max"),
+    "kl_reference": ("KL pi_0", "max"),
+    "kl_behaviour": ("KL behav.", "max"),
+    "entropy": ("entropy", "min"),
+    "mean_length": ("tokens", "max"),
+    "grad_norm": ("gradient", "max"),
+    "truncated": ("truncated", "max"),
+    "empty": ("empty", "max"),
+    "skipped": ("skipped", "max"),
+    "factor_ess": ("ESS", "min"),
+    "factor_clamp_rate": ("clamped", "max"),
+    "explained_variance": ("expl. var.", "min"),
+    "lam_in": ("lambda_in", "max"),
+    "bad_updates": ("bad updates", "max"),
+    "skipped_batches": ("skipped batches", "max"),
+}
+BUDGET = {
+    "episodes": "episodes",
+    "prompt_tokens": "prompt tokens",
+    "generated_tokens": "generated tokens",
+    "trained_tokens": "trained tokens",
+    "optimiser_steps": "optimiser steps",
+}
+
+
+def _budget(figures: Summary) -> str:
+    """What one run used, and whether the arms used the same."""
+    used = {arm: block for arm, block in figures["budget"].items() if block}
+    if not used:
+        return ""
+    keys = [key for key in BUDGET if any(key in block for block in used.values())]
+    rows = [
+        [arm, *(f"{block[key]:,.0f}" if key in block else NOTHING for key in keys),
+         f"{block['wall_s']:,.1f}" if "wall_s" in block else NOTHING]
+        for arm, block in used.items()
+    ]  # fmt: skip
+    lines = ["Budget of one run (mean over its seeds)", table(["arm", *(BUDGET[key] for key in keys), "wall s"], rows)]
+    gaps = {BUDGET[key]: _relative_gap([block[key] for block in used.values() if key in block]) for key in keys}
+    equal = [name for name, gap in gaps.items() if gap == 0]
+    unequal = [f"{name} (by {percent(gap) if gap >= 0.0005 else '<0.1'} %)" for name, gap in gaps.items() if gap > 0]
+    if len(used) > 1:
+        words = [f"equal in all arms: {', '.join(equal)}"] if equal else []
+        words += [f"differ: {', '.join(unequal)}"] if unequal else []
+        lines += wrapped("; ".join(words).capitalize() + ".", "  ")
+    for arm, block in used.items():
+        if block["not_cumulative"]:
+            lines.append(f"  NOTE: {arm}: {', '.join(block['not_cumulative'])} falls during a run; expected a total.")
+    return "\n".join(lines)
+
+
+def _relative_gap(values: Sequence[float]) -> float:
+    return (max(values) - min(values)) / max(values) if max(values) > 0 else 0.0
+
+
+def _seconds(figures: Summary) -> str:
+    """Seconds of one update and the stages they go to."""
+    spent = {arm: block for arm, block in figures["seconds"].items() if block}
+    stages = list(dict.fromkeys(stage for block in spent.values() for stage in block if stage != "wall_s"))
+    rows = []
+    for arm, block in spent.items():
+        wall = block.get("wall_s", 0.0)
+        known = sum(block.get(stage, 0.0) for stage in stages)
+        shares = [(block.get(stage), wall or known) for stage in stages] + [(max(0.0, wall - known), wall)]
+        rows.append([arm, f"{wall:.3f}" if wall else NOTHING, *(_share(part, whole) for part, whole in shares)])
+    body = table(["arm", "one update", *stages, "other"], rows) if rows else ""
+    return f"Seconds of one update and where they go (mean over updates and seeds)\n{body}" if rows else ""
+
+
+def _share(part: float | None, whole: float) -> str:
+    """`0.705 (19%)`; above a second two decimals are enough."""
+    if part is None or whole <= 0:
+        return NOTHING
+    return f"{part:.{2 if whole >= 1 else 3}f} ({100 * part / whole:.0f}%)"
+
+
+def _stability(figures: Summary) -> str:
+    """Per agent (a large team in a row), then for the team: mean of late updates, in brackets the worrying extreme."""
+    agents, team = [], []
+    for arm, block in figures["stability"].items():
+        members = [name for name in block if name != TEAM]
+        if len(members) > FEW_AGENTS:
+            agents.append((arm, f"all {len(members)}", figures["stability_over_agents"][arm]))
+        else:
+            agents += [(arm, name, block[name]) for name in members]
+        team += [(arm, TEAM, block[TEAM])] if TEAM in block else []
+    tables = (_stability_table(agents), _stability_table(team))
+    title = (
+        "Stability per agent: mean over the last quarter of updates (in brackets over all updates and seeds: the\n"
+        "smallest entropy, ESS and explained variance, else the largest value)"
+    )
+    if any(name.startswith("all ") for _, name, _ in agents):
+        title += "; each agent's are in summary.json"
+    return "\n".join([title, *filter(None, tables)]) if any(tables) else ""
+
+
+def _stability_table(found: Sequence[tuple[str, str, Summary]]) -> str:
+    metrics = [metric for metric in STABILITY if any(metric in figures for _, _, figures in found)]
+    headings = ["arm", "agent", *(STABILITY[metric][0] for metric in metrics)]
+    rows = [[arm, name, *(_late(figures.get(metric), STABILITY[metric][1]) for metric in metrics)]
+            for arm, name, figures in found if set(figures) & set(metrics)]  # fmt: skip
+    return table(headings, rows, keys=2) if rows else ""
+
+
+def _late(found: Summary | None, extreme: str) -> str:
+    return NOTHING if found is None or found["late"] is None else f"{short(found['late'])} ({short(found[extreme])})"
+
+
+def _explained(figures: Summary) -> str:
+    """What the critic explains at each place of a round, beside what the label of Task.progress alone would."""
+    found = {arm: places for arm, places in figures["explained_variance"].items() if places}
+    places = list(dict.fromkeys(place for block in found.values() for place in block))
+    rows = [[arm, *(_of_label(block.get(place)) for place in places)] for arm, block in found.items()]
+    title = "Explained variance of the critic by place in the round, mean over the last quarter of updates"
+    if any(figures["ceiling"] is not None for block in found.values() for figures in block.values()):
+        title += " (% of what the label explains)"
+    return f"{title}\n{table(['arm', *places], rows)}" if rows else ""
+
+
+def _of_label(found: Summary | None) -> str:
+    if found is None:
+        return NOTHING
+    share = "" if found["share"] is None else f" ({100 * found['share']:.0f}%)"
+    return f"{found['explained']:.2f}{share}"
+
+
+PARTS: tuple[Callable[[Summary], str], ...] = (_budget, _seconds, _stability, _explained)

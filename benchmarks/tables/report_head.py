@@ -1,0 +1,116 @@
+"""The report's head: what was run, from where, in which fields the arms differ, and what a reader has to know first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from benchmarks.analysis.intervals import FEW_SEEDS
+from benchmarks.analysis.pairs import Summary
+from benchmarks.tables.layout import percent, plain, table, wrapped
+
+_LONGEST = 60  # characters of an environment argument
+
+
+def head(summary: Summary) -> str:
+    """Everything above the first task."""
+    lines = ["COMPARISON OF LEARNERS"]
+    lines += _few_seeds(summary["tasks"])
+    provenance = summary["provenance"]
+    if provenance.get("config_hash"):
+        lines.append(f"  configuration {provenance['config_hash']}")
+    for session in provenance.get("sessions") or ():
+        lines += _session(session)
+    tasks = summary["config"].get("tasks", {})
+    for task, config in tasks.items():
+        lines += wrapped(f"{task}: {_ran(config)}", "  ")
+    for task, models in (provenance.get("models") or {}).items():
+        told = ", ".join(f"{model['name']} {model['revision']} (sha256 {model['sha256'][:12]})" for model in models)
+        lines += wrapped(f"{task}: model {told}{_data(provenance, task)}", "  ")
+    for note in summary["notes"]:
+        lines += wrapped(f"NOTE: {note}", "  ")
+    return "\n\n".join(["\n".join(lines), *_arms(tasks)])
+
+
+def _few_seeds(tasks: Mapping[str, Any]) -> list[str]:
+    """A warning where an arm of a task has fewer than FEW_SEEDS finished seeds."""
+    fewest = {}
+    for task, figures in tasks.items():
+        counts = [len(block["seeds"]) for mode in figures["modes"].values() for block in mode["arms"].values()]
+        if counts and min(counts) < FEW_SEEDS:
+            fewest[task] = _seeds(min(counts))
+    if not fewest:
+        return []
+    same = len(fewest) == len(tasks) and len(set(fewest.values())) == 1
+    told = next(iter(fewest.values())) if same else ", ".join(f"{task} {seeds}" for task, seeds in fewest.items())
+    return wrapped(f"{told}: this shows that it runs; for a claim take five or more", "  ")
+
+
+def _seeds(count: int) -> str:
+    return f"{count} seed{'' if count == 1 else 's'}"
+
+
+def _session(session: Mapping[str, Any]) -> list[str]:
+    """One start of the comparison; the words that were typed, where they are known."""
+    commit = f", commit {session['commit']}" if session.get("commit") else ""
+    lines = wrapped(f"started {session['started']} on {session['hardware']}; code {session['sources']}{commit}; "
+                    f"{plain(session['versions'])}", "  ")  # fmt: skip
+    if session.get("command"):
+        lines += wrapped(f"with: {_ascii(session['command'])}", "    ", whole_words=True)
+    return lines
+
+
+def _ran(config: Mapping[str, Any]) -> str:
+    """``30 updates, 128 episodes per update, ...; math_v0(dataset=relay)``: a task's part of the configuration."""
+    decoding, single = config.get("decoding", {}), "single" in config.get("learners", {})
+    known = [
+        ("{} updates", config.get("updates")),
+        ("{} episodes per update", config.get("episodes")),
+        ("temperature {:g}", decoding.get("temperature")),
+        ("at most {} tokens a reply" + " (single: the team's together)" * single, decoding.get("max_new_tokens")),
+        ("{} held-out items", config.get("evaluation_items")),
+    ]
+    numbers = ", ".join(words.format(value) for words, value in known if value is not None)
+    arguments = ", ".join(f"{key}={_short(value)}" for key, value in config.get("environment_arguments", {}).items())
+    return f"{numbers}; {config.get('environment', '')}({arguments})"
+
+
+def _short(value: Any) -> str:
+    text = _ascii(str(value))
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 4] + " ..."
+
+
+def _ascii(text: str) -> str:
+    return text.encode("ascii", "backslashreplace").decode()
+
+
+def _data(provenance: Summary, task: str) -> str:
+    """Which problems, and what a team scores that answers nothing."""
+    data = (provenance.get("data") or {}).get(task)
+    if not data:
+        return ""
+    told = ", ".join(f"{split} {data[split]['sha256']}" for split in ("train", "test"))
+    score = data["negative_control"]
+    words = f"; problems by sha256: {told}; a team that answers nothing scores {percent(score)} %"
+    return words + ("" if score == 0 else " (EXPECTED 0: do not believe this grader)")
+
+
+def _arms(tasks: Mapping[str, Any]) -> list[str]:
+    """Tables of the learners' fields that differ between arms; tasks with the same one share it."""
+    found: dict[str, list[str]] = {}
+    for task, config in tasks.items():
+        text = _differing(config.get("learners", {}))
+        if text:
+            found.setdefault(text, []).append(task)
+    return [
+        f"Fields of the learner in which the arms differ ({', '.join(names)}), the learning rate aside\n{text}"
+        for text, names in found.items()
+    ]
+
+
+def _differing(learners: Mapping[str, Mapping[str, Any]]) -> str:
+    """An arm a row, a field a column. "" where nothing differs; the learning rates stand with each task."""
+    names = dict.fromkeys(name for learner in learners.values() for name in learner)
+    fields = [name for name in names if len({str(learner.get(name)) for learner in learners.values()}) > 1]
+    rows = [[arm, *(_short(learner.get(name)) for name in fields)] for arm, learner in learners.items()]
+    return table(["arm", *fields], rows) if fields else ""

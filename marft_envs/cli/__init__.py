@@ -1,0 +1,1 @@
+"""The command line: ``python -m marft_envs list | new-task | play | docs``."""

@@ -1,0 +1,268 @@
+"""From a row of a published data set to a ``CodeItem``: one function for each.
+
+A row that cannot be graded as its data set means it (no tests, a checker that is a program of its own, files in place
+of standard input) is ``Unusable``, with the reason.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from marft_envs.coding.code_task import CodeItem
+from marft_envs.coding.datasets.livecodebench_tests import decode_tests
+from marft_envs.datasets.files import Row
+from marft_envs.datasets.specs import Unusable
+
+Tests = list[dict[str, Any]]
+_STDIN_ADVICE = "Write a Python program that reads from standard input and prints to standard output."
+
+
+def humaneval(row: Row) -> CodeItem:
+    """``check(entry_point)`` in the tester, after the prompt's helpers, which it calls; the program has them too."""
+    before = _before_entry(row["prompt"], row["entry_point"])
+    test = {"test_code": f"{before}\n{row['test']}", "entry_point": row["entry_point"]}
+    return _completion(row, [test])
+
+
+def humanevalplus(row: Row) -> CodeItem:
+    """As humaneval where the row has ``test``; else its inputs, compared with the reference, which the tester runs."""
+    if row.get("test"):
+        return humaneval(row)
+    groups = [(name, row[name]) for name in ("base_input", "plus_input") if row[name]]
+    return _completion(row, [_against_reference(row, name, inputs) for name, inputs in groups])
+
+
+def _completion(row: Row, tests: Tests) -> CodeItem:
+    prompt = f"Complete this Python function. Reply with the whole function.\n\n{str(row['prompt']).strip()}"
+    before = _before_entry(row["prompt"], row["entry_point"])
+    solution = row["prompt"] + row["canonical_solution"]
+    notes = {"id": row["task_id"], "entry_point": row["entry_point"]}
+    return CodeItem(prompt, "assert", [], tests, solution, before=before, prelude=True, notes=notes)
+
+
+def _before_entry(prompt: str, entry_point: str) -> str:
+    """Imports and helpers that the prompt gives before the function to write."""
+    head, found, _ = prompt.rpartition(f"def {entry_point}(")
+    return head if found else ""
+
+
+_COMPARE = """
+import copy as _copy, math as _math
+
+def _close(a, b, atol):
+    if isinstance(a, float) or isinstance(b, float):
+        if type(a) not in (int, float) or type(b) not in (int, float):
+            return False
+        return a == b or (_math.isnan(a) and _math.isnan(b)) or abs(a - b) <= atol + 1e-7 * abs(b)
+    if isinstance(b, (list, tuple)):
+        return type(a) is type(b) and len(a) == len(b) and all(_close(x, y, atol) for x, y in zip(a, b))
+    if isinstance(b, dict):
+        return type(a) is dict and a.keys() == b.keys() and all(_close(a[k], b[k], atol) for k in b)
+    return a == b
+
+def _same(inputs, got, wanted, atol):
+    return _close(got, wanted, atol) if atol else got == wanted
+"""  # EvalPlus, evaluate.py: equality, or numpy's allclose with rtol 1e-7 where the task has atol
+_FIND_ZERO = """
+def _same(inputs, got, wanted, atol):
+    return type(got) in (int, float) and abs(sum(c * got ** i for i, c in enumerate(*inputs))) <= atol
+"""  # EvalPlus's own oracle for HumanEval/32: any root will do
+
+
+def _against_reference(row: Row, name: str, inputs: Sequence[Any]) -> dict[str, Any]:
+    entry = row["entry_point"]
+    atol = row.get("atol") or 0
+    code = (
+        f"_space = {{}}\nexec({row['prompt'] + row['canonical_solution']!r}, _space)\n_reference = _space[{entry!r}]\n"
+        f"{_COMPARE}{_FIND_ZERO if entry == 'find_zero' else ''}\n"
+        f"def check(candidate):\n    for number, inputs in enumerate({list(inputs)!r}):\n"
+        "        wanted = _reference(*_copy.deepcopy(inputs))\n"
+        "        got = candidate(*_copy.deepcopy(inputs))\n"
+        f"        assert _same(inputs, got, wanted, {max(atol, 1e-6 if entry == 'find_zero' else 0)!r}), "
+        f"f'{name} {{number}}'\n"
+    )
+    return {"test_code": code, "entry_point": entry}
+
+
+def mbpp(row: Row) -> CodeItem:
+    """Each assertion is a test; the first is shown, as it says the function's name."""
+    setup = row.get("test_setup_code") or "\n".join(row.get("test_imports") or ())
+    asserts = [*row["test_list"], *(row.get("challenge_test_list") or ())]
+    if not asserts:
+        raise Unusable("there are no tests")
+    defined = re.findall(r"^(?:def|class)\s+(\w+)", row["code"], re.M)
+    shadowed = [name for name in defined if hasattr(builtins, name)]
+    tests = [{"test_code": f"{setup}\n{line}".strip(), "builtins": shadowed} for line in asserts]
+    prompt = f"{str(row.get('text') or row.get('prompt')).strip()}\nThe program must pass tests such as:\n{asserts[0]}"
+    return CodeItem(
+        prompt, "assert", tests[:1], tests[1:], row["code"].replace("\r\n", "\n"), prelude=True,
+        notes={"id": row["task_id"]},
+    )  # fmt: skip
+
+
+def livecodebench(row: Row) -> CodeItem:
+    """Public and private tests; a functional problem is called by the name in its metadata."""
+    name = _loads(row.get("metadata") or "{}", "metadata").get("func_name")
+    public = _typed_tests(_loads(row["public_test_cases"], "public_test_cases"), name)
+    private = _typed_tests(decode_tests(row.get("private_test_cases") or "[]"), name)
+    starter = str(row.get("starter_code") or "").strip()
+    notes = {
+        "id": row["question_id"],
+        "level": row.get("difficulty"),
+        "date": str(row["contest_date"])[:10],
+        "subject": row.get("platform"),
+    }
+    return _contest(row["question_content"], public, private, starter, notes=notes)
+
+
+def deepcoder(row: Row) -> CodeItem:
+    """``tests`` is JSON: a list of tests with a type, or TACO's two lists."""
+    metadata = row.get("metadata") or {}
+    metadata = _loads(metadata, "metadata") if isinstance(metadata, str) else metadata
+    name = metadata.get("func_name") or metadata.get("fn_name")
+    tests = row["tests"]
+    tests = _loads(tests, "tests") if isinstance(tests, str) else tests
+    listed = _paired(tests, name) if isinstance(tests, Mapping) else _typed_tests(tests, name)
+    solutions = row.get("solutions") or [""]
+    return _contest(row["problem"], [], listed, str(row.get("starter_code") or ""), _block(solutions[0]), {})
+
+
+def codeforces(row: Row) -> CodeItem:
+    """open-r1/codeforces: statement in parts, examples public, official tests hidden."""
+    if row.get("generated_checker"):
+        raise Unusable("its checker is a program of its own that reads files")
+    if (row.get("input_mode") or "stdio") != "stdio":
+        raise Unusable("it reads and writes files")
+    parts = [row["title"], row["description"], row.get("input_format"), row.get("output_format"), row.get("note")]
+    public = _typed_tests(row.get("examples") or [], None)
+    hidden = _typed_tests(row.get("official_tests") or [], None)
+    notes = {"id": row["id"], "level": row.get("rating"), "subject": ", ".join(row.get("tags") or ())}
+    limits: dict[str, Any] = {
+        "time_limit_s": float(row.get("time_limit") or 0),
+        "memory_mib": int(row.get("memory_limit") or 0),
+    }
+    return _contest("\n\n".join(str(part) for part in parts if part), public, hidden, notes=notes, **limits)
+
+
+def apps(row: Row) -> CodeItem:
+    """codeparrot/apps: ``input_output`` is JSON with two lists, and fn_name where a function is asked for."""
+    body = _loads(row.get("input_output") or "{}", "input_output")
+    solutions = _loads(row.get("solutions") or "[]", "solutions") or [""]
+    notes = {"id": row["problem_id"], "level": row.get("difficulty"), "subject": row.get("url")}
+    return _contest(row["question"], [], _paired(body, None), str(row.get("starter_code") or ""), solutions[0], notes)
+
+
+def code_contests(row: Row) -> CodeItem:
+    """deepmind/code_contests: three groups of tests as two lists each; Python 3 is language 3."""
+    if row.get("input_file") or row.get("output_file"):
+        raise Unusable("it reads and writes files")
+    public, private, generated = (
+        _paired({"inputs": t["input"], "outputs": t["output"]}, None)
+        for t in (row[name] for name in ("public_tests", "private_tests", "generated_tests"))
+    )
+    told = row.get("solutions") or {"language": [], "solution": []}
+    python = [text for language, text in zip(told["language"], told["solution"], strict=True) if language == 3]
+    limit = row.get("time_limit") or {}
+    limits: dict[str, Any] = {
+        "time_limit_s": float(limit.get("seconds") or 0) + float(limit.get("nanos") or 0) / 1e9,
+        "memory_mib": int(row.get("memory_limit_bytes") or 0) >> 20,
+    }
+    notes = {"id": row["name"], "level": row.get("cf_rating")}
+    return _contest(
+        row["description"], public, private + generated, solution=(python or [""])[0], notes=notes, **limits
+    )
+
+
+def _contest(
+    statement: str,
+    public: Tests,
+    hidden: Tests,
+    starter: str = "",
+    solution: str = "",
+    notes: Mapping[str, Any] | None = None,
+    **limits: Any,
+) -> CodeItem:
+    """A problem of a contest, of the kind that its tests are."""
+    tests = [*public, *hidden]
+    if not tests:
+        raise Unusable("there are no tests")
+    kinds = {"call" if "fn" in test else "stdin" for test in tests}
+    if len(kinds) > 1:
+        raise Unusable("some tests call a function, others do not")
+    advice = f"Use this starter code:\n{starter}" if starter.strip() else _STDIN_ADVICE
+    if "call" in kinds and not starter.strip():
+        advice = f"Write a Python function {tests[0]['fn']}."
+    prompt = f"{statement.strip()}\n\n{advice}"
+    return CodeItem(prompt, kinds.pop(), public, hidden, solution, prelude=True, notes=notes or {}, **limits)
+
+
+def _typed_tests(tests: Sequence[Mapping[str, Any]], name: str | None) -> Tests:
+    """Tests with input, output, and a ``testtype`` or ``type`` that says whether they call a function."""
+    found: Tests = []
+    for test in tests:
+        kind = str(test.get("testtype") or test.get("type") or "stdin")
+        function = test.get("fn_name") or (test.get("metadata") or {}).get("func_name") or name
+        if kind in ("functional", "function_call"):
+            if not function:
+                raise Unusable("a test calls a function whose name is nowhere")
+            found.append(_call(function, test["input"], test["output"]))
+        else:
+            found.append({"input": _text(test["input"]), "output": _text(test["output"])})
+    return found
+
+
+def _paired(body: Mapping[str, Any], name: str | None) -> Tests:
+    """Two lists, inputs and outputs, and fn_name where a function is called."""
+    function = body.get("fn_name") or name
+    pairs = list(zip(body.get("inputs") or (), body.get("outputs") or (), strict=False))
+    if function:
+        return [{"fn": function, "args": list(a), "expected": _single(b)} for a, b in pairs]
+    return [{"input": _text(a), "output": _text(b)} for a, b in pairs]
+
+
+def _single(output: Any) -> Any:
+    """APPS and TACO wrap what a function returns in a list of one."""
+    return output[0] if isinstance(output, list) and len(output) == 1 else output
+
+
+def _call(function: str, given: Any, wanted: Any) -> dict[str, Any]:
+    """LiveCodeBench writes each argument on a line of its own, as JSON; PrimeIntellect gives lists."""
+    if isinstance(given, str):
+        arguments = [_json_or_python(line) for line in given.split("\n") if line.strip()]
+        return {"fn": function, "args": arguments, "expected": _json_or_python(str(wanted))}
+    return {"fn": function, "args": list(given), "expected": _single(wanted)}
+
+
+def _json_or_python(text: str) -> Any:
+    """A literal: JSON, or Python's notation of the same."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        pass
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        raise Unusable(f"a test has the value {text[:40]!r}, which is no literal") from None
+
+
+def _text(value: Any) -> str:
+    """Input or output as text; APPS has some as lists of lines."""
+    return "\n".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _loads(text: str, what: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise Unusable(f"{what} is not JSON ({error})"[:120]) from None
+
+
+def _block(text: str) -> str:
+    """A solution without its fence."""
+    found = re.search(r"```(?:python)?\n(.*?)```", text, re.S)
+    return found[1] if found else text

@@ -1,0 +1,1 @@
+"""From a program and its tests to a verdict. Programs run in ``marft_envs.sandbox`` only."""

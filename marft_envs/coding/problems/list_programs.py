@@ -1,0 +1,189 @@
+"""Small program tasks that are made here: what to do with a line of integers, in one to five steps.
+
+| style | the program |
+|---|---|
+| stdin | reads one line of integers and prints the result |
+| function | defines ``solve(numbers)``, which returns it |
+
+level is the number of steps: level - 1 that change the list, and a last one that makes a result of it. Numbers in the
+tests lie between -20 and 20; from level 3 on a list may be empty. A problem belongs to "test" when the CRC-32 of its
+steps is a multiple of 5, whatever the seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from marft_envs.arguments import check_integer, expected_one_of
+from marft_envs.coding.code_task import CodeItem, CodeTask, FeedbackKind
+from marft_envs.coding.grader.run_tests import Scoring
+from marft_envs.generated_task import split_of
+from marft_envs.sandbox import Sandbox
+from marft_envs.task import Problem, check_index
+
+Split = Literal["train", "test"]
+Style = Literal["stdin", "function"]
+LEVELS = 5
+_PUBLIC, _HIDDEN = 2, 6
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step: what people read, the line of the reference solution, and what it does. {k} is a number from 2 to 9."""
+
+    text: str
+    code: str
+    do: Callable[[list[int], int], Any]
+
+
+CHANGES = (
+    Step("Keep only the even numbers.", "numbers = [n for n in numbers if n % 2 == 0]",
+         lambda a, k: [n for n in a if n % 2 == 0]),
+    Step("Keep only the odd numbers.", "numbers = [n for n in numbers if n % 2]",
+         lambda a, k: [n for n in a if n % 2]),
+    Step("Keep only the numbers greater than {k}.", "numbers = [n for n in numbers if n > {k}]",
+         lambda a, k: [n for n in a if n > k]),
+    Step("Keep only the numbers less than {k}.", "numbers = [n for n in numbers if n < {k}]",
+         lambda a, k: [n for n in a if n < k]),
+    Step("Remove every number that is divisible by {k}.", "numbers = [n for n in numbers if n % {k}]",
+         lambda a, k: [n for n in a if n % k]),
+    Step("Add {k} to every number.", "numbers = [n + {k} for n in numbers]", lambda a, k: [n + k for n in a]),
+    Step("Multiply every number by {k}.", "numbers = [n * {k} for n in numbers]", lambda a, k: [n * k for n in a]),
+    Step("Replace every number by its absolute value.", "numbers = [abs(n) for n in numbers]",
+         lambda a, k: [abs(n) for n in a]),
+    Step("Reverse the order of the numbers.", "numbers = numbers[::-1]", lambda a, k: a[::-1]),
+    Step("Sort the numbers from smallest to largest.", "numbers = sorted(numbers)", lambda a, k: sorted(a)),
+    Step("Keep only the first {k} numbers, or all if there are fewer.", "numbers = numbers[:{k}]", lambda a, k: a[:k]),
+    Step("Remove the first number, if there is one.", "numbers = numbers[1:]", lambda a, k: a[1:]),
+    Step("Remove repeated numbers and keep the first of each.", "numbers = list(dict.fromkeys(numbers))",
+         lambda a, k: list(dict.fromkeys(a))),
+    Step("Replace each number by the sum of all numbers up to and including it.",
+         "numbers = [sum(numbers[: i + 1]) for i in range(len(numbers))]",
+         lambda a, k: [sum(a[: i + 1]) for i in range(len(a))]),
+)  # fmt: skip
+RESULTS = (
+    Step("The result is the sum of the numbers.", "result = sum(numbers)", lambda a, k: sum(a)),
+    Step("The result is how many numbers there are.", "result = len(numbers)", lambda a, k: len(a)),
+    Step("The result is the largest number, or 0 if there is none.", "result = max(numbers, default=0)",
+         lambda a, k: max(a, default=0)),
+    Step("The result is the smallest number, or 0 if there is none.", "result = min(numbers, default=0)",
+         lambda a, k: min(a, default=0)),
+    Step("The result is how many numbers are greater than {k}.", "result = sum(n > {k} for n in numbers)",
+         lambda a, k: sum(n > k for n in a)),
+    Step("The result is the sum of the numbers that are divisible by {k}.",
+         "result = sum(n for n in numbers if n % {k} == 0)", lambda a, k: sum(n for n in a if n % k == 0)),
+    Step("The result is the sum of the squares of the numbers.", "result = sum(n * n for n in numbers)",
+         lambda a, k: sum(n * n for n in a)),
+    Step("The result is the largest number minus the smallest, or 0 if there is none.",
+         "result = max(numbers, default=0) - min(numbers, default=0)",
+         lambda a, k: max(a, default=0) - min(a, default=0)),
+    Step("The result is the sum of the numbers plus {k}.", "result = sum(numbers) + {k}", lambda a, k: sum(a) + k),
+    Step("The result is {k} times the number of numbers.", "result = {k} * len(numbers)", lambda a, k: k * len(a)),
+)  # fmt: skip
+Chosen = list[tuple[Step, int]]
+
+
+class ListPrograms(CodeTask):
+    """Write a short Python program that computes something from a list of integers.
+
+    level: 1 to 5 steps. style: "stdin" or "function". split, seed: which problems; the seed is mixed with the index.
+    The others: see ``CodeTask``.
+    """
+
+    name = "list_programs"
+
+    def __init__(
+        self,
+        *,
+        level: int = 1,
+        style: Style = "stdin",
+        split: Split = "train",
+        seed: int = 0,
+        scoring: Scoring = "all",
+        feedback: FeedbackKind = "tests",
+        time_limit_s: float = 5.0,
+        memory_mib: int = 1024,
+        allow_unsafe: bool = False,
+        sandbox: Sandbox | Sequence[str] | None = None,
+    ) -> None:
+        super().__init__(
+            scoring=scoring,
+            feedback=feedback,
+            time_limit_s=time_limit_s,
+            memory_mib=memory_mib,
+            allow_unsafe=allow_unsafe,
+            sandbox=sandbox,
+        )
+        for name, value, allowed in (("style", style, Style), ("split", split, Split)):
+            if value not in get_args(allowed):
+                raise ValueError(expected_one_of(name, value, get_args(allowed)))
+        self.level = check_integer("level", level, 1, LEVELS)
+        self.seed = check_integer("seed", seed, 0)
+        self.style, self.split = style, split
+
+    def problem(self, index: int) -> Problem:
+        number = check_index(self, index)
+        rng = np.random.default_rng([self.seed, number])
+        steps = self._steps(rng)
+        while split_of(key_of(steps)) != self.split:
+            steps = self._steps(rng)
+        return self._item(steps, rng).problem(number)
+
+    def _steps(self, rng: np.random.Generator) -> Chosen:
+        changes = [CHANGES[i] for i in rng.choice(len(CHANGES), size=self.level - 1, replace=False)]
+        steps = [*changes, RESULTS[int(rng.integers(len(RESULTS)))]]
+        return [(step, int(rng.integers(2, 10))) for step in steps]
+
+    def _item(self, steps: Chosen, rng: np.random.Generator) -> CodeItem:
+        inputs = [self._numbers(rng) for _ in range(_PUBLIC + _HIDDEN)]
+        if self.level >= 3:
+            inputs[-1] = []
+        tests = [self._test(steps, numbers) for numbers in inputs]
+        return CodeItem(
+            prompt=self._prompt(steps, tests[:_PUBLIC]),
+            kind="stdin" if self.style == "stdin" else "call",
+            public=tests[:_PUBLIC],
+            hidden=tests[_PUBLIC:],
+            solution=self._solution(steps),
+            notes={"level": self.level, "key": key_of(steps), "split": self.split},
+        )
+
+    def _numbers(self, rng: np.random.Generator) -> list[int]:
+        return [int(n) for n in rng.integers(-20, 21, size=rng.integers(3, 10))]
+
+    def _test(self, steps: Chosen, numbers: list[int]) -> dict[str, Any]:
+        value: Any = numbers
+        for step, k in steps:
+            value = step.do(value, k)
+        if self.style == "function":
+            return {"fn": "solve", "args": [numbers], "expected": value}
+        return {"input": " ".join(map(str, numbers)) + "\n", "output": f"{value}\n"}
+
+    def _prompt(self, steps: Chosen, public: list[dict[str, Any]]) -> str:
+        if self.style == "function":
+            head = "Write a Python function solve(numbers). It gets a list of integers and returns the result."
+            examples = [f"solve({test['args'][0]}) returns {test['expected']}" for test in public]
+        else:
+            head = "Write a Python program. It reads one line of integers separated by spaces and prints the result."
+            examples = [f"Input: {test['input'].strip()}\nOutput: {test['output'].strip()}" for test in public]
+        told = [step.text.format(k=k) for step, k in steps]
+        listed = told if len(told) == 1 else [f"{number}. {text}" for number, text in enumerate(told, 1)]
+        return "\n".join([head, *listed, "", "Examples:", *examples])
+
+    def _solution(self, steps: Chosen) -> str:
+        lines = [step.code.format(k=k) for step, k in steps]
+        if self.style == "function":
+            return "\n    ".join(["def solve(numbers):", *lines, "return result"]) + "\n"
+        return "\n".join(["numbers = list(map(int, input().split()))", *lines, "print(result)"]) + "\n"
+
+
+GENERATORS = {"list_programs": ListPrograms}
+
+
+def key_of(steps: Chosen) -> str:
+    """The steps in one canonical form: their reference code."""
+    return "; ".join(step.code.format(k=k) for step, k in steps)

@@ -1,0 +1,151 @@
+"""The rounds of an episode: whose turn it is under D, who has spoken, and what each agent remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from marft_envs.dependency.graph import Dependency
+from marft_envs.dependency.schedule import Extension, Schedule
+from marft_envs.task import PublicProblem, Task
+from marft_envs.team.stop_rules import StopRule
+from marft_envs.transcript import Turn
+
+Memory = Literal["none", "own", "parents", "all"]
+Order = Literal["stable", "random"]
+
+
+class Rounds:
+    """The state of the turn order. It changes only through its methods, and knows nothing of rewards or rendering.
+
+    Attributes:
+        number: The round being played, from 0.
+        order: The agents that act in this round, as far as they are known.
+        parents: For each of them the agents of this round that it sees.
+        position: The index in ``order`` of the agent whose turn it is; ``len(order)`` when all of them have spoken.
+        said: The agents that have spoken in this round, with their turns.
+        tool_turns: The tool calls and results of the turn being played, which only its agent sees.
+        memories: What each agent remembers of earlier rounds.
+        stop_requested: Whether an orchestrator ends the episode with this round.
+    """
+
+    __slots__ = (
+        "_agents",
+        "_count",
+        "_memory",
+        "_public",
+        "_rng",
+        "_schedule",
+        "_shuffles",
+        "_transcript",
+        "memories",
+        "number",
+        "order",
+        "parents",
+        "position",
+        "said",
+        "stop_requested",
+        "tool_turns",
+    )  # fmt: skip
+
+    def __init__(self, schedule: Schedule, agents: Sequence[str], *, rounds: int, memory: Memory, order: Order) -> None:
+        self._schedule, self._agents, self._count = schedule, tuple(agents), rounds
+        self._memory, self._shuffles = memory, order == "random"
+
+    def begin_episode(self, public: PublicProblem, transcript: Sequence[Turn], rng: np.random.Generator) -> None:
+        """Start the first round with empty memories.
+
+        Args:
+            public: The problem without its gold, which a schedule may read.
+            transcript: The list that the game appends its turns to.
+            rng: Draws the execution order, where it is random.
+        """
+        self._public, self._transcript, self._rng = public, transcript, rng
+        self.memories: dict[str, list[Turn]] = {agent: [] for agent in self._agents}
+        self.begin_round(0)
+
+    def begin_round(self, number: int) -> None:
+        """Start round ``number``."""
+        self.number = number
+        self.said: dict[str, Turn] = {}
+        self.tool_turns: list[Turn] = []
+        self.position = 0
+        self.stop_requested = False
+        schedule = self._schedule
+        self._use(schedule.static or schedule.begin(self._public, self._transcript, number))
+
+    def _use(self, dependency: Dependency) -> None:
+        self.order, self.parents = dependency.order, dependency.parents
+        if self._shuffles:
+            self.order, self.parents = self._shuffled(dependency)
+
+    def _shuffled(self, dependency: Dependency) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
+        """Return a random linear extension, and the parents of each agent in that order."""
+        order = dependency.random_order(self._rng)
+        place = {agent: i for i, agent in enumerate(order)}
+        return order, {a: tuple(sorted(p, key=place.__getitem__)) for a, p in dependency.parents.items()}
+
+    @property
+    def selected(self) -> str:
+        """The agent whose turn it is."""
+        return self.order[self.position]
+
+    @property
+    def is_last(self) -> bool:
+        """Whether no round follows this one."""
+        return self.number + 1 == self._count
+
+    @property
+    def generation(self) -> tuple[str, ...]:
+        """The agents that may act now: the selected one, then the others of this round whose parents have spoken."""
+        said = self.said
+        return tuple(a for a in self.order[self.position :] if all(p in said for p in self.parents[a]))
+
+    @property
+    def dependency(self) -> Dependency:
+        """D of this round, over the agents that are known to act in it."""
+        edges = [(parent, agent) for agent, parents in self.parents.items() for parent in parents]
+        return Dependency.from_edges([a for a in self._agents if a in self.parents], edges)
+
+    def extend(self) -> Extension | None:
+        """Ask the schedule who else acts in this round, once all known agents have spoken.
+
+        Returns:
+            What an orchestrator's reply asks for, None where the schedule has nothing to add. Its agents, if it names
+            any, act next, and all of them see the orchestrator.
+        """
+        extension = self._schedule.extend(self._public, self._transcript, self.number)
+        if extension is None:
+            return None
+        self.stop_requested = extension.stop
+        if extension.dependency is not None:
+            orchestrator = self.order[-1]
+            self._use(extension.dependency)
+            self.order = (orchestrator, *self.order)
+            self.parents = {orchestrator: ()} | {a: (orchestrator, *p) for a, p in self.parents.items()}
+        return extension
+
+    def remember(self, feedback: Sequence[Turn]) -> None:
+        """Move the finished round, and the task's feedback on it, into each agent's memory."""
+        for agent, memory in self.memories.items():
+            sees = {
+                "none": (),
+                "own": (agent,),
+                "parents": (agent, *self.parents.get(agent, ())),
+                "all": tuple(self.said),
+            }[self._memory]
+            memory.extend(turn for speaker, turn in self.said.items() if speaker in sees)
+            memory.extend(turn for turn in feedback if turn.agent in sees)
+
+
+def stops_early(rule: StopRule | None, turns: Sequence[Turn], task: Task) -> tuple[Any, str]:
+    """Return what a team's stop rule says of the round just played, and the fault if it raised an exception.
+
+    A rule reads what models write, so its exceptions are a fault like a grader's and not an error of the program.
+    """
+    try:
+        return rule is not None and rule(turns, task), ""
+    except Exception as fault:  # the boundary to a user's function
+        return False, f"stop: {type(fault).__name__}: {fault}"

@@ -1,0 +1,1 @@
+"""From a reply to a verdict: answer extraction, equality in layers, and the symbolic worker."""

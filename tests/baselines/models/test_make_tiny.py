@@ -1,0 +1,146 @@
+"""The warm start: the pupil, the loss's targets, the split, the measured start, and the same bytes twice."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from baselines.engine.prompts import render
+from baselines.models import load, make_tiny
+from baselines.models.load import load_model
+from baselines.models.make_tiny import (
+    IGNORE,
+    WarmStart,
+    dialogue,
+    example,
+    main,
+    pupil,
+    section,
+    starting_level,
+    task_of,
+    tiny_prompt,
+)
+from marft_envs.task import Problem
+
+
+@pytest.mark.parametrize(
+    ("total", "private", "forgets", "reply"),
+    [
+        (0, "7+4=", False, 11),
+        (0, "7+4=", True, 1),  # 7 + 4 = 11: its carry is lost
+        (11, "7+4=", False, 22),
+        (11, "7+4=", True, 12),  # units 1 + 7 + 4 = 12: carry 1
+        (7, "6+8=", True, 1),  # units 7 + 6 + 8 = 21: carry 2
+        (30, "4+5=", True, 39),  # no carry to forget
+    ],
+)
+def test_pupil(total: int, private: str, forgets: bool, reply: int) -> None:
+    assert pupil(total, private, forgets) == reply
+
+
+def test_a_later_turn_reads_the_wrong_total() -> None:
+    problem = Problem(0, "", "22", {"agent_0": "7+4=", "agent_1": "5+6="})
+    always, never = np.random.default_rng(0), np.random.default_rng(0)
+    assert dialogue("relay", problem, 1.0, always) == [("7+4=", "1"), ("1|5+6=", "2")]
+    assert dialogue("relay", problem, 0.0, never) == [("7+4=", "11"), ("11|5+6=", "22")]
+
+
+def test_only_the_reply_and_its_eos_carry_loss() -> None:
+    tokenizer = load_model("tiny").tokenizer
+    ids, labels = example("7+4=", "11", tokenizer)
+    assert ids == [10, 13, 7, 17, 4, 4, 1]
+    assert labels == [IGNORE] * 4 + [4, 4, 1]
+
+
+def test_prompts_of_training_are_those_of_the_template() -> None:
+    tiny = load_model("tiny")
+    task = {"role": "user", "name": "task", "content": "7+4="}
+    other = {"role": "user", "name": "agent_0", "content": "11"}
+    assert tiny.tokenizer.decode(render([task], tiny)) == tiny_prompt("", "7+4=")
+    assert tiny.tokenizer.decode(render([task, other], tiny)) == tiny_prompt("11", "7+4=")
+
+
+def test_training_never_sees_a_test_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    real = make_tiny.task_of
+
+    def spy(family: str, agents: int, split: str, seed: int) -> object:
+        asked.append(split)
+        return real(family, agents, split, seed)
+
+    monkeypatch.setattr(make_tiny, "task_of", spy)
+    tokenizer = make_tiny.tiny_tokenizer()
+    make_tiny.train(make_tiny.new_model(tokenizer, WarmStart()), tokenizer, WarmStart(steps=1, batch=2))
+    assert asked == ["train"]
+    train, test = task_of("relay", 2, "train", 0), task_of("relay", 2, "test", 0)
+    keys = [{tuple(task.problem(index).private.values()) for index in range(500)} for task in (train, test)]
+    assert not keys[0] & keys[1]
+
+
+def test_the_start_leaves_room_in_both_directions() -> None:
+    """Measured on 2,000: .33 sampled, .54 greedy; the bands add three standard errors of 400 problems (.025 each)."""
+    tiny = load_model("tiny")
+    sampled = starting_level(tiny.model, tiny.tokenizer, WarmStart(), 400, sample_seed=1)
+    greedy = starting_level(tiny.model, tiny.tokenizer, WarmStart(), 400, sample_seed=None)
+    assert 0.25 <= sampled["accuracy"] <= 0.41 and sampled["no_answer"] <= 0.05
+    assert 0.46 <= greedy["accuracy"] <= 0.63 and greedy["no_answer"] == 0
+
+
+def test_the_card_matches_what_ships() -> None:
+    card = json.loads((load.SHIPPED[load.TINY] / load.CARD).read_text())
+    warm = WarmStart(**card["warm_start"])
+    assert warm == WarmStart(), "the shipped weights are those of the plain command"
+    assert set(card["sha256"]) >= {"model.safetensors", "config.json", "tokenizer.json", "chat_template.jinja"}
+
+
+def test_the_same_command_writes_the_same_weights(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    quick = ["--steps", "3", "--batch", "4", "--agents", "4", "--problems", "5"]
+    for folder in ("one", "two"):
+        torch.rand(1)  # the global generator's state is nobody's seed
+        main(["--output", str(tmp_path / folder), *quick])
+    assert "step 3/3" in capsys.readouterr().err
+    one, two = (load_model(str(tmp_path / folder)) for folder in ("one", "two"))
+    assert one.weights_sha256 == two.weights_sha256 and one.name == "tiny-relay-quartet-v1"
+    main(["--output", str(tmp_path / "three"), *quick, "--seed", "1"])
+    assert load_model(str(tmp_path / "three")).weights_sha256 != one.weights_sha256
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [(["--q", "1.5"], "q: got 1.5"), (["--steps", "0"], "steps: got 0"), (["--agents", "0"], "agents: got 0")],
+)
+def test_bad_flags_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str], flags: list[str], says: str) -> None:
+    with pytest.raises(SystemExit):
+        main(["--output", str(tmp_path / "new"), *flags])
+    assert says in capsys.readouterr().err
+
+
+def test_a_full_folder_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mine.txt").write_text("kept")
+    with pytest.raises(SystemExit):
+        main(["--output", str(tmp_path)])
+    assert "is not an empty folder" in capsys.readouterr().err
+
+
+def test_the_shipped_tokenizer_is_the_one_in_the_code() -> None:
+    made, shipped = make_tiny.tiny_tokenizer(), load_model("tiny").tokenizer
+    assert made.get_vocab() == shipped.get_vocab() and made.chat_template == shipped.chat_template
+    assert str(made.backend_tokenizer.decoder) == str(shipped.backend_tokenizer.decoder)
+
+
+def test_the_report_pupil_is_wrong_by_one_with_probability_q() -> None:
+    rng = np.random.default_rng(0)
+    answers = [section("7+4=", 0.45, rng) for _ in range(4000)]
+    assert set(answers) == {10, 11, 12}
+    assert abs(answers.count(11) / 4000 - 0.55) < 0.03 and abs(answers.count(10) - answers.count(12)) < 200
+    assert {section("0+0=", 1.0, rng) for _ in range(20)} == {1}
+
+
+def test_the_report_model_starts_sure_when_greedy_and_unsure_when_sampled() -> None:
+    report, warm = load_model("tiny-report"), WarmStart(family="report", agents=8)
+    assert starting_level(report.model, report.tokenizer, warm, 100, sample_seed=None)["accuracy"] > 0.98
+    assert 0.5 < starting_level(report.model, report.tokenizer, warm, 100, sample_seed=1)["accuracy"] < 0.63

@@ -1,0 +1,176 @@
+"""A trained team plays: in the batch runner as it was evaluated, by hand, under other names, and `play`."""
+
+import json
+
+import numpy as np
+import pytest
+
+import baselines
+import marft_envs
+from baselines import play
+from baselines.engine.torch_engine import Decoding
+from baselines.runs import team_policy as team_module
+from baselines.runs.checkpoint import CheckpointError
+from baselines.runs.evaluation import EVALUATION, evaluation_items, play_items
+from baselines.runs.run import train
+from baselines.runs.run_config import RunConfig
+from marft_envs.batch.runner import BatchRunner, Request
+
+RELAY = {"dataset": "relay", "style": "symbols"}
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A run's folder, and the rows it told."""
+    folder, rows = tmp_path_factory.mktemp("trained") / "run", []
+    config = RunConfig(
+        arm="ippo",
+        environment_arguments=RELAY,
+        updates=3,
+        episodes=32,
+        evaluate_every=10,
+        evaluation_items=40,
+        checkpoint_every=1,
+        settings={"learning_rate": 3e-3, "normalization": "sum"},
+        decoding=Decoding(max_new_tokens=4),
+    )
+    train(config, rows.append, folder=folder)
+    return folder, rows
+
+
+def scores(rows, mode, update=3):
+    return next(r["item_score"] for r in rows if r["kind"] == "eval" and (r["mode"], r["update"]) == (mode, update))
+
+
+def test_it_plays_as_it_did_when_it_was_evaluated(trained):
+    folder, rows = trained
+    runner = BatchRunner(marft_envs.math_v0.env(**RELAY, split="test"), 40)
+    items = evaluation_items(runner, 40, seed=0)
+    greedy = baselines.load_team(folder, greedy=True)
+    assert [e.score for e in play_items(runner, greedy.policy, items)] == scores(rows, "greedy")
+    assert scores(rows, "greedy") != scores(rows, "greedy", 0)  # training has changed something
+    sampled = baselines.load_team(folder)
+    sampled.cast = sampled.team.cast((0, EVALUATION))
+    assert [e.score for e in play_items(runner, sampled.policy, items)] == scores(rows, "sampled")
+
+
+def test_a_folder_a_checkpoint_or_an_update(trained):
+    folder, _ = trained
+    assert baselines.load_team(folder).update == 3 and baselines.load_team(folder, update=2).update == 2
+    assert baselines.load_team(folder / "checkpoints" / "000002").update == 2
+    with pytest.raises(CheckpointError, match=r"run has no checkpoint of update 1: expected one of 2, 3$"):
+        baselines.load_team(folder, update=1)
+    with pytest.raises(CheckpointError, match=r"000002 is of update 2: expected update=2, or none; got 3$"):
+        baselines.load_team(folder / "checkpoints" / "000002", update=3)
+    with pytest.raises(CheckpointError, match="holds no checkpoints/ and no manifest"):
+        baselines.load_team(folder / "transcripts")
+
+
+def test_by_hand(trained):
+    team = baselines.load_team(trained[0], greedy=True)
+    assert isinstance(team, baselines.LoadedTeam) and set(team.agents) == {"reasoner_0", "actor_0"}
+    env = marft_envs.math_v0.env(**RELAY, split="test")
+    runner = BatchRunner(env, 8)
+    together = [[s.text for s in e.steps] for e in runner.play(team.policy, indices=range(8))]
+    alone = []
+    for index in range(8):
+        env.reset(options={"index": index})
+        alone.append([])
+        while not env.unwrapped.over:
+            alone[-1].append(team.act(env.agent_selection, env.observe(env.agent_selection)))
+            env.step(alone[-1][-1])
+    assert alone == together
+
+
+def test_sampled_actions_follow_the_seed(trained):
+    env = marft_envs.math_v0.env(**RELAY)
+    env.reset(seed=0)
+    observation = env.observe("reasoner_0")
+
+    def said(seed):
+        team = baselines.load_team(trained[0], seed=seed)
+        return [team.act("reasoner_0", observation) for _ in range(30)]
+
+    assert said(1) == said(1) != said(2) and len(set(said(1))) > 1
+
+
+def test_requests_of_several_agents_at_once_and_other_names(trained):
+    team = baselines.load_team(trained[0], greedy=True, roles={"agent_0": "reasoner_0", "agent_1": "actor_0"})
+    env = marft_envs.math_v0.env(**RELAY)
+    env.reset(seed=0)
+    observation = env.observe("reasoner_0")
+    asked = [Request(0, 5, agent, 0, 0, observation) for agent in ("agent_1", "reasoner_0", "agent_0", "actor_0")]
+    actor, reasoner, also_reasoner, also_actor = (reply.text for reply in team.policy(asked))
+    assert reasoner == also_reasoner == team.act("reasoner_0", observation) and actor == also_actor
+    with pytest.raises(ValueError) as told:
+        team.act("agent_2", observation)
+    assert str(told.value) == (
+        "agent 'agent_2' was not trained: expected one of reasoner_0, actor_0, "
+        "or roles={'agent_2': one of them} of load_team"
+    )
+
+
+def test_a_folder_without_a_checkpoint_is_told(tmp_path):
+    (tmp_path / "checkpoints").mkdir()
+    for update in (None, 2):
+        with pytest.raises(CheckpointError, match=f"^{tmp_path} has no checkpoint: none was written"):
+            baselines.load_team(tmp_path, update=update)
+
+
+def test_each_agent_has_its_own_policy(trained):
+    team = baselines.load_team(trained[0])
+    engine, prompt = team.team.groups[0].engine, [[10, 13, 7, 17]]
+    uniforms = np.full((1, 4), 0.5)
+    a, b = (engine.generate(agent, prompt, uniforms)[0].logprobs for agent in team.agents)
+    assert a != b
+
+
+def test_one_agent_in_the_teams_place_keeps_the_teams_budget(tmp_path):
+    fields = {"environment_arguments": {"dataset": "one_step"}, "updates": 0, "evaluation_items": 1}
+    train(RunConfig(arm="single", decoding=Decoding(max_new_tokens=3), **fields), folder=tmp_path)
+    team = baselines.load_team(tmp_path)
+    assert len(team.agents) == 1 and team.team.groups[0].engine.decoding.max_new_tokens == 6
+
+
+def test_another_base_is_refused(trained, monkeypatch):
+    real = team_module.load_model
+    monkeypatch.setattr(team_module, "load_model", lambda name, **keywords: real("tiny-report"))
+    with pytest.raises(
+        ValueError, match=r"the checkpoint's adapters belong to 'tiny-relay-duo-v1' .*: expected the same base"
+    ):
+        baselines.load_team(trained[0])
+
+
+def test_play_shows_an_episode(trained, capsys):
+    assert play.main([str(trained[0]), "--index", "3", "--greedy"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == ["ippo after update 3, greedy", "# math_v0 problem 3"]
+    assert [line.split("]")[0] for line in lines if line.startswith("[")] == ["[reasoner_0", "[actor_0"]
+    assert lines[-1].startswith("=> team score ")
+    assert play.main([str(trained[0]), "--env", "math_v0", "--env-arg", "dataset=relay", "--seed", "7"]) == 0
+    assert "# math_v0 problem" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--env", "maths_v0"], "maths_v0"),
+        (["--env-arg", "dataset"], "--env-arg dataset: expected KEY=VALUE"),
+        (["--env-arg", "team=trio"], "was not trained: expected one of reasoner_0, actor_0"),
+        (["--update", "9"], "has no checkpoint of update 9: expected one of 2, 3"),
+        (["--index", "-1"], "-1"),
+    ],
+)
+def test_mistakes_in_play_are_one_line(trained, capsys, words, says):
+    assert play.main([str(trained[0]), *words]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("play: ") and says in told and told.count("\n") == 1
+
+
+def test_transcripts_are_traces(trained):
+    from marft_envs.traces.recorder import read, replay
+
+    trace = read(trained[0] / "transcripts" / "000003.jsonl")
+    assert trace.header["arguments"] == {"update": 3, "mode": "sampled"} and len(trace.episodes) == 4
+    row = json.loads(json.dumps(trace.episodes[0]))
+    replay(marft_envs.math_v0.env(**RELAY, split="test"), row)

@@ -1,0 +1,105 @@
+"""Message statistics by hand, and the shuffle that shows whether anybody listens."""
+
+import pytest
+
+import marft_envs
+from baselines.runs.evaluation import cooperation, evaluation_items, evaluation_row, play_items
+from baselines.runs.message_statistics import Shuffled, message_statistics, speakers
+from baselines.trajectory import Generation
+from marft_envs.batch.runner import BatchRunner, Reply, Request
+
+
+def env(**arguments):
+    return marft_envs.math_v0.env(dataset="relay", style="symbols", **arguments)
+
+
+def exact(requests):
+    """Each agent adds its numbers to the total that it reads."""
+    return [Reply(str(total(r.observation["messages"]))) for r in requests]
+
+
+def total(messages):
+    own = next(m["content"] for m in messages if m["name"] == "task")
+    read = [int(m["content"]) for m in messages if m["role"] == "user" and m["name"] != "task"]
+    return sum(int(n) for n in own.rstrip("=").split("+")) + sum(read)
+
+
+def deaf(task):
+    """Each agent answers from the gold: what it reads does not matter."""
+    return lambda requests: [Reply(str(task.problem(r.index).gold)) for r in requests]
+
+
+def test_statistics_by_hand():
+    said = {"reasoner_0": ["1", " ", "1", "2"], "actor_0": ["1", "", "3", "4"]}
+    runner = BatchRunner(env(), 4)
+
+    def policy(requests):
+        texts = [said[r.agent][r.index] for r in requests]
+        return [Reply(t, Generation((1,), tuple(range(len(t) + 1)), (), t, False)) for t in texts]
+
+    episodes = runner.play(policy, indices=[0, 1, 2, 3])
+    assert message_statistics(episodes, ("reasoner_0", "actor_0", "silent_0")) == {
+        "reasoner_0": {"replies": 4, "tokens": 8, "empty": 0.25, "repeated": 0.0, "distinct": 0.75},
+        "actor_0": {"replies": 4, "tokens": 7, "empty": 0.25, "repeated": 0.25, "distinct": 1.0},
+    }
+    row = evaluation_row(episodes, runner.team.agents)
+    assert row["n"] == 4 and row["messages"]["actor_0"]["replies"] == 4
+
+
+def test_the_drop_is_all_for_a_team_that_listens_and_none_for_one_that_does_not():
+    runner = BatchRunner(env(team="trio", dependency="chain"), 16)
+    items = evaluation_items(runner, 40, seed=0)
+    for policy, before, low, high in ((exact, 1.0, 0.8, 1.0), (deaf(runner.task), 1.0, 0.0, 0.0)):
+        played = play_items(runner, policy, items)
+        assert sum(e.score for e in played) / 40 == before
+        report = cooperation(runner, policy, items, played, seed=0)
+        first, second, _ = runner.team.order
+        assert set(report) == {first, second} == set(speakers(played))  # nobody reads the last
+        for effect in report.values():
+            assert low <= effect["drop"] <= high and effect["accuracy"] == pytest.approx(before - effect["drop"])
+            assert effect["unmoved"] == 0.0
+
+
+def request(episode, *contents, agent="b_0"):
+    messages = [{"role": "system", "name": "b_0", "content": "hm"}, {"role": "user", "name": "task", "content": "?"}]
+    messages += [{"role": "user", "name": "a_0", "content": text} for text in contents]
+    messages += [
+        {"role": "user", "name": "c_0", "content": f"c{episode}"},
+        {"role": "assistant", "name": "b_0", "content": "own"},
+    ]
+    return Request(episode, episode, agent, 0, 0, {"messages": tuple(messages), "reply_prefix": "So"})
+
+
+def shuffled(requests, speaker="a_0", seed=0):
+    seen = []
+    policy = Shuffled(lambda given: seen.extend(given) or [""] * len(given), speaker, seed)
+    policy(requests)
+    return seen, policy
+
+
+def test_only_the_speakers_messages_change_places_and_none_stays():
+    requests = [request(i, f"x{i}", f"y{i}") for i in range(5)]
+    seen, policy = shuffled(requests)
+    donors = []
+    for before, after in zip(requests, seen, strict=True):
+        x, y = (m["content"] for m in after.observation["messages"] if m["name"] == "a_0")
+        assert x[1] == y[1] and x != before.observation["messages"][2]["content"]
+        donors.append(x[1])
+        rest = [m for m in after.observation["messages"] if m["name"] != "a_0"]
+        assert rest == [m for m in before.observation["messages"] if m["name"] != "a_0"]
+        assert after.observation["reply_prefix"] == "So" and after.index == before.index
+    assert sorted(donors) == list("01234") and (policy.moved, policy.kept) == (10, 0)
+    assert shuffled(requests)[0] == seen and shuffled(requests, seed=1)[0] != seen
+
+
+def test_where_there_is_nobody_to_change_with_messages_stay_and_are_counted():
+    requests = [request(0, "x0"), request(1, "x1", "y1"), request(2)]
+    seen, policy = shuffled(requests)
+    assert seen == requests and (policy.moved, policy.kept) == (0, 3)
+
+
+@pytest.mark.parametrize("count", [5, 16, 40])
+def test_items_are_those_of_the_seed(count):
+    runner = BatchRunner(env(), 8)
+    assert evaluation_items(runner, count, 0) == evaluation_items(runner, 40, 0)[:count]
+    assert evaluation_items(runner, count, 0) != evaluation_items(runner, count, 1)

@@ -1,0 +1,277 @@
+"""A run that is killed and resumed makes the rows and the adapters of one that was not, bit for bit."""
+
+import json
+import logging
+import os
+import re
+import signal
+from dataclasses import replace
+
+import peft
+import pytest
+import torch
+
+from baselines.critics.critic import TeamCritic
+from baselines.engine.sampler import EngineSampler
+from baselines.engine.torch_engine import Decoding
+from baselines.models.load import load_model
+from baselines.runs import checkpoint
+from baselines.runs import run as run_module
+from baselines.runs.evaluation import play_items
+from baselines.runs.run import Run, train
+from baselines.runs.run_config import RunConfig
+from baselines.runs.run_folder import RunFolder
+
+LEARNING = {"learning_rate": 3e-3, "normalization": "sum", "lam_in": 0.5, "ev_gate": 0.0}
+
+
+def config(**changes):
+    fields = {
+        "arm": "marft",
+        "environment_arguments": {"dataset": "relay", "style": "symbols", "order": "random"},
+        "updates": 4,
+        "episodes": 16,
+        "evaluate_every": 2,
+        "evaluation_items": 6,
+        "checkpoint_every": 2,
+        "transcripts": 1,
+        "settings": LEARNING,
+        "decoding": Decoding(max_new_tokens=4),
+    }
+    return RunConfig(**{**fields, **changes})
+
+
+def rows(folder):
+    """All rows without what the clock says."""
+    lines = (folder / "rows.jsonl").read_text().splitlines()
+    return [{k: v for k, v in json.loads(x).items() if k not in ("wall_s", "seconds", "started")} for x in lines]
+
+
+def adapter_bytes(folder, update=4):
+    files = sorted((folder / "checkpoints" / f"{update:06d}").rglob("adapter_*"))
+    return {f"{f.parent.name}/{f.name}": f.read_bytes() for f in files}
+
+
+def transcripts(folder):
+    return {p.name: p.read_bytes() for p in (folder / "transcripts").iterdir()}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The folder of a run that nobody disturbed."""
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    train(config(), folder=folder)
+    return folder
+
+
+def train_and_die(folder, owner, name, call, resume):
+    """Train in a process of its own that dies by kill -9 when ``owner.name`` is called for the ``call``-th time."""
+    child = os.fork()
+    if child == 0:
+        real, calls = getattr(owner, name), 0
+
+        def dying(*arguments, **keywords):
+            nonlocal calls
+            calls += 1
+            if calls == call:
+                if name == "write" and owner is RunFolder:  # half a row is in the file
+                    arguments[0]._rows.write(json.dumps(arguments[1]).encode()[:40])
+                    arguments[0]._rows.flush()
+                os.kill(os.getpid(), signal.SIGKILL)
+            return real(*arguments, **keywords)
+
+        setattr(owner, name, dying)
+        try:
+            train(config(), folder=folder, resume=resume)
+        finally:
+            os._exit(1)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL, f"{name} was not called {call} times"
+
+
+MOMENTS = [
+    (checkpoint, "write_synced", 5),  # in the first checkpoint
+    (RunFolder, "write", 4),  # its row
+    (checkpoint, "_sync_folder", 9),  # in the second checkpoint
+    (TeamCritic, "train", 4),  # in the last update, which goes on from the second checkpoint
+]
+MORE_MOMENTS = [
+    (checkpoint, "replace_file", 1),  # nothing is there yet
+    (RunFolder, "write", 1),  # the head
+    (Run, "evaluated", 2),
+    (Run, "train_once", 1),
+    (TeamCritic, "train", 1),  # in the middle of the first update
+    (run_module, "play_items", 3),  # in the evaluation after the second update
+    (RunFolder, "record", 2),
+    (Run, "train_once", 3),
+    (checkpoint, "_remove", 1),  # the last checkpoint is there, the first not deleted
+]
+PARAMETERS = [*MOMENTS, *(pytest.param(*moment, marks=pytest.mark.slow) for moment in MORE_MOMENTS)]
+NAMES = [f"{name}-{call}" for _, name, call in [*MOMENTS, *MORE_MOMENTS]]
+
+
+@pytest.mark.parametrize(("owner", "name", "call"), PARAMETERS, ids=NAMES)
+def test_killed_once_at_any_moment(whole, tmp_path, owner, name, call):
+    train_and_die(tmp_path / "run", owner, name, call, resume=False)
+    told = []
+    train(config(), told.append, folder=tmp_path / "run", resume=True)
+    assert rows(tmp_path / "run") == rows(whole)
+    assert adapter_bytes(tmp_path / "run") == adapter_bytes(whole) and len(adapter_bytes(whole)) == 4
+    assert transcripts(tmp_path / "run") == transcripts(whole)
+    assert len(told) < len(rows(whole)) and told == sorted(told, key=lambda row: row["update"])
+
+
+@pytest.mark.slow
+def test_killed_again_and_again(whole, tmp_path):
+    for owner, name, call in ((Run, "train_once", 2), (TeamCritic, "train", 2), (checkpoint, "write_synced", 3),
+                              (Run, "train_once", 2), (RunFolder, "write", 1)):  # fmt: skip
+        train_and_die(tmp_path / "run", owner, name, call, resume=True)
+    train(config(), folder=tmp_path / "run", resume=True)
+    assert rows(tmp_path / "run") == rows(whole) and adapter_bytes(tmp_path / "run") == adapter_bytes(whole)
+
+
+def test_the_newest_checkpoint_is_corrupt(whole, tmp_path, caplog):
+    folder = tmp_path / "run"
+    train_and_die(folder, Run, "train_once", 3, resume=False)
+    state = folder / "checkpoints" / "000002" / "state.pt"
+    state.write_bytes(state.read_bytes()[:-1])
+    with caplog.at_level(logging.INFO, "baselines"):
+        train(config(), folder=folder, resume=True)
+    assert "000002 is corrupt: state.pt has another SHA-256 than its manifest; it is passed over" in caplog.text
+    assert "going on after update 0 of 4" in caplog.text
+    assert rows(folder) == rows(whole) and adapter_bytes(folder) == adapter_bytes(whole)
+
+
+def test_no_checkpoint_can_be_used(tmp_path):
+    train(config(updates=0), folder=tmp_path)
+    (tmp_path / "checkpoints" / "000000" / "state.pt").unlink()
+    before = (tmp_path / "rows.jsonl").read_bytes()
+    with pytest.raises(
+        checkpoint.CheckpointError, match="no checkpoint can be used; to begin anew, delete checkpoints/"
+    ):
+        train(config(updates=0), folder=tmp_path, resume=True)
+    assert (tmp_path / "rows.jsonl").read_bytes() == before
+
+
+def test_a_finished_run_is_not_run_again_and_may_be_trained_for_longer(whole, tmp_path):
+    folder = tmp_path / "run"
+    train(config(updates=2), folder=folder)
+    told = []
+    train(config(updates=2), told.append, folder=folder, resume=True)
+    assert told == []
+    train(config(), told.append, folder=folder, resume=True)
+    assert {r["update"] for r in told} == {3, 4}
+    assert rows(folder)[1:] == rows(whole)[1:] and adapter_bytes(folder) == adapter_bytes(whole)
+    with pytest.raises(ValueError, match="updates=3: expected at least 4"):
+        train(config(updates=3), folder=folder, resume=True)
+
+
+VARIANTS = {
+    "ippo": {"arm": "ippo"},
+    "token": {"arm": "marft_token", "settings": {**LEARNING, "order": "permuted"}},
+    "group": {"arm": "magrpo", "settings": {**LEARNING, "group_size": 4}},
+    "robin": {"arm": "marft_nofactor", "settings": {**LEARNING, "round_robin": 1, "critic_warmup": 1}},
+    "beta": {"arm": "mappo", "settings": {**LEARNING, "kl_target": 0.01, "value_loss": "huber"}},
+    "head": {"arm": "mappo_chained", "settings": {**LEARNING, "critic_network": "head", "kl_placement": "reward"}},
+    "shared": {"arm": "marft", "sharing": {"reasoner_0": "both", "actor_0": "both"}},
+    "frozen": {"arm": "marft", "frozen": ("reasoner_0",)},
+}
+
+
+@pytest.mark.parametrize("name", [n if n == "token" else pytest.param(n, marks=pytest.mark.slow) for n in VARIANTS])
+def test_every_kind_of_learner_goes_on_where_it_was(tmp_path, name):
+    run = config(**VARIANTS[name], evaluate_every=9, updates=3, keep_checkpoints=9)
+    train(run, folder=tmp_path / "whole")
+    train(replace(run, updates=2), folder=tmp_path / "parts")
+    train(run, folder=tmp_path / "parts", resume=True)
+    trained = [[row for row in rows(tmp_path / part) if row["kind"] == "train"] for part in ("whole", "parts")]
+    assert trained[0] == trained[1] and len(trained[0]) == 3
+    last, start = adapter_bytes(tmp_path / "whole", 3), adapter_bytes(tmp_path / "whole", 0)
+    assert last == adapter_bytes(tmp_path / "parts", 3)
+    assert [k for k in last if last[k] != start[k]] == {
+        "shared": ["both/adapter_model.safetensors"],
+        "frozen": ["actor_0/adapter_model.safetensors"],
+    }.get(name, ["actor_0/adapter_model.safetensors", "reasoner_0/adapter_model.safetensors"])
+
+
+def test_without_a_folder_the_rows_are_the_same(whole):
+    told = []
+    train(config(), told.append)
+    clock = ("wall_s", "seconds")
+    plain = [json.loads(json.dumps({k: v for k, v in r.items() if k not in clock})) for r in told]
+    assert plain == rows(whole)[1:]
+
+
+def test_a_folder_of_something_else(whole, tmp_path):
+    with pytest.raises(ValueError, match=r"holds a run: expected resume \(--resume\), or another folder"):
+        train(config(), folder=whole)
+    told = (
+        "another configuration: environment_arguments.k was not set, now 3; episodes was 16, now 17; "
+        "learner.learning_rate was 0.003, now 0.001: expected the same settings, or another folder"
+    )
+    other = {**config().environment_arguments, "k": 3}
+    changed = config(episodes=17, settings={**LEARNING, "learning_rate": 1e-3}, environment_arguments=other)
+    with pytest.raises(ValueError, match=re.escape(told)):
+        train(replace(changed, transcripts=2), folder=whole, resume=True)  # which decides no number
+    (tmp_path / "mine.txt").write_text("kept")
+    for resume in (False, True):
+        with pytest.raises(ValueError, match=r"is not empty and holds no config\.json"):
+            train(config(), folder=tmp_path, resume=resume)
+    assert [p.name for p in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_two_runs_do_not_share_a_folder(tmp_path):
+    first = RunFolder(tmp_path, config(), resume=False)
+    with pytest.raises(ValueError, match="is in use by another process"):
+        train(config(), folder=tmp_path, resume=True)
+    first.close()
+
+
+def test_a_disk_that_is_full_of_rows(tmp_path, monkeypatch):
+    folder = RunFolder(tmp_path, config(), resume=False)
+    folder._rows.close()
+    folder._rows = open("/dev/full", "wb")  # noqa: SIM115, PTH123 - closed by the folder
+    with pytest.raises(checkpoint.CheckpointError, match="No space left on device; make room, then go on with resume"):
+        folder.write({"kind": "eval"})
+    folder.close()
+
+
+def test_what_the_environment_draws_is_fixed_by_the_seed():
+    free = {"dataset": "relay", "style": "symbols", "dependency": "none", "order": "random"}
+
+    def orders(seed):
+        run = Run(config(environment_arguments=free, seed=seed))
+        sampler = EngineSampler(run.engine, run.loaded, None)
+        played = run.rollout(1, sampler) + play_items(run.testing, sampler, range(6))
+        return [[turn.agent for turn in episode.transcript] for episode in played]
+
+    first = orders(0)
+    assert first == orders(0) != orders(1)
+    assert all(len({tuple(order) for order in part}) == 2 for part in (first[:16], first[16:]))
+
+
+def test_adapters_load_with_plain_peft(whole):
+    """Nothing of ours: peft, the base, and a folder; the logits of the trained agent."""
+    run = Run(config())
+    run.restore(RunFolder(whole, config(), resume=True))
+    ids = torch.tensor([run.loaded.tokenizer("7+4=")["input_ids"]])
+    seen = []
+    for agent in run.policy.agents:
+        folder = whole / "checkpoints" / "000004" / "adapters" / agent
+        assert json.loads((folder / "adapter_config.json").read_text())["base_model_name_or_path"] == run.loaded.name
+        plain = peft.PeftModel.from_pretrained(load_model("tiny").model, str(folder)).eval()
+        with torch.no_grad(), run.policy.of(agent).use(agent):
+            ours = run.policy.of(agent).causal_lm(input_ids=ids, use_cache=False).logits
+        with torch.no_grad():
+            theirs = plain(input_ids=ids, use_cache=False).logits
+            untrained = load_model("tiny").model(input_ids=ids, use_cache=False).logits
+        assert torch.equal(ours, theirs) and not torch.allclose(theirs, untrained, atol=1e-3)
+        seen.append(theirs)
+    assert not torch.allclose(*seen, atol=1e-3)  # each folder is its own agent's
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"model_type": "llama"}'])
+def test_a_foreign_config_file_is_named(tmp_path, text):
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(ValueError, match=r"config\.json.*expected a run's config\.json, or another folder"):
+        train(config(), folder=tmp_path, resume=True)

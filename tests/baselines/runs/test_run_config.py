@@ -1,0 +1,155 @@
+"""What a run is made of: files, flags, --set, the hash, and every mistake named."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from baselines.engine.torch_engine import Decoding
+from baselines.runs.config_files import build, read_table, set_keys
+from baselines.runs.run_config import RunConfig, differences, from_table
+from marft_envs.cli.key_values import parse_key_values, parse_value
+
+TABLE = {
+    "arm": "marft",
+    "updates": 7,
+    "environment_arguments": {"dataset": "relay"},
+    "learner": {"learning_rate": 1e-3, "factor_clamp": [0.8, 1.25]},
+    "decoding": {"max_new_tokens": 6},
+}
+TOML = """
+arm = "marft"
+updates = 7
+[environment_arguments]
+dataset = "relay"
+[learner]
+learning_rate = 1e-3
+factor_clamp = [0.8, 1.25]
+[decoding]
+max_new_tokens = 6
+"""
+YAML = """
+arm: marft
+updates: 7
+environment_arguments: {dataset: relay}
+learner: {learning_rate: 0.001, factor_clamp: [0.8, 1.25]}
+decoding: {max_new_tokens: 6}
+"""
+
+
+def test_a_table_is_the_run_that_keywords_make():
+    run = RunConfig(
+        arm="marft",
+        updates=7,
+        environment_arguments={"dataset": "relay"},
+        settings={"learning_rate": 1e-3, "factor_clamp": (0.8, 1.25)},
+        decoding=Decoding(max_new_tokens=6),
+    )
+    made = from_table(TABLE)
+    assert made.resolved() == {**run.resolved()} and made.hash() == run.hash()
+    assert made.task == "relay" and made.learner().factor_clamp == (0.8, 1.25)
+
+
+@pytest.mark.parametrize(("name", "text"), [("a.toml", TOML), ("a.yaml", YAML), ("a.json", json.dumps(TABLE))])
+def test_the_three_kinds_of_file(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    assert read_table(tmp_path / name) == TABLE
+
+
+def test_what_is_resolved_gives_the_same_run_back():
+    run = from_table(TABLE)
+    again = from_table(json.loads(json.dumps(run.resolved())))
+    assert again.hash() == run.hash() and again.learner() == run.learner()
+    assert json.dumps(again.resolved()) == json.dumps(run.resolved())
+
+
+def test_the_hash_is_of_what_decides_a_number():
+    run = from_table(TABLE)
+    other = {"seed": 1, "model": "tiny-report", "episodes": 64, "evaluate_every": 3, "frozen": ("actor_0",),
+             "decoding": Decoding(max_new_tokens=7), "settings": {}, "environment_arguments": {}}  # fmt: skip
+    hashes = {replace(run, **{name: value}).hash() for name, value in other.items()}
+    assert len(hashes) == len(other) and run.hash() not in hashes
+    for name, value in {"updates": 9, "checkpoint_every": 1, "keep_checkpoints": 9, "transcripts": 0}.items():
+        assert replace(run, **{name: value}).hash() == run.hash()
+
+
+def test_differences_name_what_is_new_changed_and_gone():
+    old, new = {"a": {"b": 1, "c": {"d": 2}}, "e": [1]}, {"a": {"b": 3, "f": None}, "e": [1]}
+    told = ["a.b was 1, now 3", "a.c was a table, now not set", "a.f was not set, now null"]
+    assert differences(old, new) == told
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        ({"arn": "marft"}, r"config has no key 'arn' \(did you mean 'arm'\?\): expected some of arm, task"),
+        ({"updates": 1}, "config has no arm: expected arm = NAME"),
+        ({"arm": "marfft"}, "arm='marfft': expected one of ippo, mappo"),
+        ({"arm": "marft", "lr": 1e-3}, r"config has no key 'lr' \(did you mean 'learner.learning_rate'\?\)"),
+        ({"arm": "marft", "clip": 0.1}, r"config has no key 'clip' \(did you mean 'learner.clip'\?\)"),
+        ({"arm": "marft", "updatse": 3}, r"config has no key 'updatse' \(did you mean 'updates'\?\)"),
+        ({"arm": "marft", "learner": {"clipp": 1}}, r"learner has no key 'clipp' \(did you mean 'clip'\?\)"),
+        ({"arm": "marft", "learner": {"clip": -1}}, "clip=-1: expected a positive number"),
+        ({"arm": "marft", "learner": {"lr": 1e-3}}, r"learner has no key 'lr' \(did you mean 'learning_rate'\?\)"),
+        ({"arm": "marft", "learner": 3}, "learner=3: expected a table"),
+        ({"arm": "marft", "environment_arguments": []}, r"environment_arguments=\[\]: expected a table"),
+        ({"arm": "marft", "decoding": {"top_p": 0.9}}, "decoding has no key 'top_p': expected some of max_new_tokens"),
+        ({"arm": "marft", "lora": {"rank": 0}}, "LoraSettings rank=0: expected at least 1"),
+        ({"arm": "marft", "updates": "ten"}, "RunConfig updates='ten': expected a whole number"),
+        ({"arm": "marft", "updates": True}, "RunConfig updates=True: expected a whole number"),
+        ({"arm": "marft", "updates": -1}, "RunConfig updates=-1: expected at least 0"),
+        ({"arm": "marft", "episodes": 0}, "RunConfig episodes=0: expected at least 1"),
+        ({"arm": "marft", "checkpoint_every": 0}, "RunConfig checkpoint_every=0: expected at least 1"),
+        ({"arm": "marft", "keep_checkpoints": 0}, "RunConfig keep_checkpoints=0: expected at least 1"),
+        ({"arm": "marft", "environment": "maths_v0"}, "maths_v0"),
+        ({"arm": "magrpo", "episodes": 9}, "episodes=9: expected a multiple of group_size=8"),
+    ],
+)
+def test_mistakes_are_named(table, says):
+    with pytest.raises(ValueError, match=says):
+        from_table(table)
+
+
+def test_a_value_that_no_file_can_hold_is_named():
+    run = RunConfig(arm="marft", environment_arguments={"team": object()})
+    with pytest.raises(ValueError, match="object is not JSON serializable; expected texts, numbers, lists and tables"):
+        run.hash()
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("3", 3), ("1e-3", 1e-3), ("true", True), ("[1, 2]", [1, 2]), ('"7"', "7"), ("sum", "sum"), ("7+4=", "7+4="),
+     ("", ""), ("1\nx = 2", "1\nx = 2")],
+)  # fmt: skip
+def test_values_of_flags(text, value):
+    assert parse_value(text) == value and type(parse_value(text)) is type(value)
+
+
+def test_flags_go_over_files_and_settings_over_flags():
+    run = build([TABLE, {"updates": 8, "environment_arguments": {"style": "symbols"}}],
+                {"learner.clip": 0.1, "updates": 9, "decoding.temperature": 0.7})  # fmt: skip
+    assert run.updates == 9 and run.learner().clip == 0.1 and run.learner().learning_rate == 1e-3
+    assert run.environment_arguments == {"dataset": "relay", "style": "symbols"}
+    assert (run.decoding.max_new_tokens, run.decoding.temperature) == (6, 0.7)
+    assert TABLE["updates"] == 7 and "clip" not in TABLE["learner"] and "style" not in TABLE["environment_arguments"]
+
+
+def test_wrong_words_are_named(tmp_path):
+    with pytest.raises(ValueError, match="--env-arg dataset: expected KEY=VALUE"):
+        parse_key_values("--env-arg", ["dataset"])
+    with pytest.raises(ValueError, match=r"--set arm\.clip: arm is no table"):
+        set_keys(TABLE, {"arm.clip": 1})
+    with pytest.raises(ValueError, match="no such file"):
+        read_table(tmp_path / "none.toml")
+    with pytest.raises(ValueError, match=r"expected a file that ends in one of \.toml"):
+        read_table(tmp_path / "none.txt")
+    (tmp_path / "bare.toml").write_text("arm = ippo")
+    with pytest.raises(ValueError, match=r'Invalid value .*; texts need quotes, as in arm = "marft"'):
+        read_table(tmp_path / "bare.toml")
+    for name, text in (("a.toml", "arm = "), ("a.yaml", "arm: ["), ("a.json", "{")):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(ValueError, match=f"config .*{name}: "):
+            read_table(tmp_path / name)
+    (tmp_path / "a.yaml").write_text("- 1")
+    with pytest.raises(ValueError, match="holds a list, expected a table"):
+        read_table(tmp_path / "a.yaml")

@@ -1,0 +1,87 @@
+"""Settings: each one is read, and a wrong one is named."""
+
+import ast
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+import baselines
+from baselines.ladder import ARMS, arm, arm_environment
+from baselines.learner_config import LearnerConfig
+
+FOLDER = Path(baselines.__file__).parent
+
+
+def test_every_field_is_read_outside_its_own_checks():
+    """An attribute of that name is read from something called config or c, in a module of the learner or of itself in
+    one of the record's own methods; the checks in ``__post_init__`` do not count."""
+    read = set()
+    for path in FOLDER.rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        owners = ("config", "c")
+        if path.name == "learner_config.py":
+            owners = ("self",)
+            tree.body = [n for c in tree.body if isinstance(c, ast.ClassDef) for n in c.body if _own_method(n)]
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute):
+                owner = node.value
+                name = owner.attr if isinstance(owner, ast.Attribute) else getattr(owner, "id", "")
+                if name in owners:
+                    read.add(node.attr)
+    assert {f.name for f in fields(LearnerConfig)} - read == set()
+
+
+def _own_method(node):
+    return isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"clip": -1}, "clip=-1: expected a positive number"),
+        ({"factor": "on"}, "factor='on': expected off unless update='sequential'"),
+        ({"bootstrap": "successor"}, "bootstrap='successor': expected own unless critic='central'"),
+        ({"lam_in": 2}, r"lam_in=2: expected a number in \[0, 1\]"),
+        ({"leaning_rate": 1}, "no field 'leaning_rate': expected one of critic, bootstrap"),
+        ({"critic": "none"}, "critic='none': expected 'none' with bootstrap='group', and only then"),
+        ({"bootstrap": "group"}, "critic='own': expected 'none' with bootstrap='group', and only then"),
+        ({"kl_target": 0.1, "kl_coefficient": 0}, "kl_coefficient=0: expected above 0 with a kl_target"),
+        ({"credit": "word"}, "credit='word': expected one of action, token"),
+    ],
+)
+def test_wrong_settings_are_named(settings, message):
+    with pytest.raises(ValueError, match=message):
+        arm("ippo").with_settings(settings)
+
+
+def test_an_unknown_arm_is_named_and_all_known_ones_stand():
+    with pytest.raises(ValueError, match="arm='marfft': expected one of ippo, mappo"):
+        arm("marfft")
+    assert set(ARMS) >= {"ippo", "marft", "marft_token", "magrpo", "single", "untrained"}
+
+
+def test_arms_beside_the_ladder_differ_by_what_their_name_says():
+    def changed(name, base):
+        names = [f.name for f in fields(LearnerConfig)]
+        return {n: getattr(arm(name), n) for n in names if getattr(arm(name), n) != getattr(arm(base), n)}
+
+    assert changed("marft_token", "marft") == {"credit": "token"}
+    assert changed("untrained", "ippo") == {"update": "none"}
+    assert changed("magrpo", "ippo") == {"critic": "none", "bootstrap": "group"}
+    assert changed("single", "ippo") == {}
+
+
+def test_single_plays_one_agent_with_the_teams_tokens():
+    arguments = {"dataset": "svamp", "team": "quartet"}
+    assert arm_environment("marft", arguments, 4, 64) == (arguments, 64)
+    assert arm_environment("single", arguments, 4, 64) == ({"dataset": "svamp", "team": "solo"}, 256)
+    with pytest.raises(ValueError, match="agents=0: expected at least 1"):
+        arm_environment("single", {}, 0, 64)
+
+
+def test_problems_of_a_batch_repeat_in_groups():
+    assert arm("ippo").problems_per_batch(12) == 12
+    assert arm("magrpo").with_settings({"group_size": 4}).problems_per_batch(12) == 3
+    with pytest.raises(ValueError, match="episodes=12: expected a multiple of group_size=8"):
+        arm("magrpo").problems_per_batch(12)

@@ -1,0 +1,28 @@
+"""The cases of tests/cases/math_cases.jsonl: what a careful human would say of kinds that the shared file lacks."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from marft_envs.mathematics import grade
+
+FILE = Path(__file__).parents[3] / "cases" / "math_cases.jsonl"
+CASES = [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+def test_case(case):
+    verdict = grade(case["answer"], case["gold"])
+    if verdict.reason.startswith("symbolic comparison needs"):
+        pytest.skip(verdict.reason)
+    assert verdict.graded and (verdict.score == 1.0) == case["expected"], verdict
+
+
+def test_each_kind_has_right_and_wrong_ones():
+    kinds = {category: Counter() for category in (case["category"] for case in CASES)}
+    for case in CASES:
+        kinds[case["category"]][case["expected"]] += 1
+    assert len(kinds) >= 20
+    assert [kind for kind, counted in kinds.items() if not counted[True] or not counted[False]] == []

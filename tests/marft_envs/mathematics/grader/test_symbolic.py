@@ -1,0 +1,310 @@
+"""The symbolic worker: its limits, from threads and after forks, what its faults become, and that nothing is left
+behind.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from marft_envs.mathematics import fault_counts, grade, grade_many
+from marft_envs.mathematics.grader import reply_grader
+from marft_envs.mathematics.grader.symbolic import Symbolic, WorkerFault
+from marft_envs.mathematics.grader.symbolic import pool as pool_module
+from marft_envs.mathematics.grader.syntax import parse
+from marft_envs.sandbox.inside import landlock
+from marft_envs.verdict import Outcome
+
+pytest.importorskip("math_verify", reason="needs math-verify: pip install marft-envs[math]")
+
+TRIG = (r"\boxed{\sec^2(y)}", r"\tan^2(y)+1")  # only the worker can tell that these are equal
+SLOW = r"\int_{0}^{1} \sin(\cos(\tan(x^{x}))) dx"
+
+
+@pytest.fixture
+def pool(monkeypatch):
+    with Symbolic(workers=2, limit_s=1.0) as own:
+        monkeypatch.setattr(reply_grader, "shared_pool", lambda: own)
+        yield own
+
+
+def children(pid):
+    """All living descendants of a process."""
+    found = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            found += [int(child), *children(int(child))]
+    return found
+
+
+def is_alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_trees_and_texts(pool):
+    trees = [
+        (r"\sin(2x)", r"2\sin x\cos x", True),
+        (r"\sin(2x)", r"2\sin x", False),
+        (r"e^{i\pi}", "-1", True),
+        (r"\arctan(1)", r"\frac{\pi}{4}", True),
+        (r"\tan\frac{\pi}{8}", r"\sqrt{2}-1", True),
+        (r"\sin(10^{-35})", "10^{-35}", None),  # equal in more digits than are compared
+    ]
+    for answer, gold, same in trees:
+        found = pool.ask("trees", parse(answer), parse(gold))
+        assert (found.result, found.status) == (same, "ok"), (answer, gold)
+    texts = [
+        (r"\sum_{k=1}^{10} k", "55", True),
+        (r"\int_0^1 x^2 dx", r"\frac{1}{3}", True),
+        (r"\int_0^1 x^2 dx", r"\frac{1}{4}", False),
+        ("2^{-99}", "2^{-98}", False),  # math-verify alone rounds both to 0
+        (r"x^2 < 4", "(-2, 2)", True),
+    ]
+    for answer, gold, same in texts:
+        assert pool.ask("texts", answer, gold).result is same, (answer, gold)
+
+
+def test_an_answer_that_takes_too_long_is_wrong_and_the_worker_lives_on(pool):
+    pool.warm_up()
+    started = time.monotonic()
+    verdict = grade(rf"\boxed{{{SLOW}}}", "42")
+    assert verdict.outcome is Outcome.WRONG and "more time" in verdict.reason
+    assert 0.9 < time.monotonic() - started < 1.9
+    before = list(pool._all)
+    assert grade(*TRIG).outcome is Outcome.CORRECT
+    assert pool._all == before  # only its child was replaced
+
+
+def test_a_gold_that_takes_too_long_is_a_fault_or_the_comparison_is_wrong(pool):
+    before = fault_counts()
+    verdict = grade(r"\boxed{\int_0^1 x dx}", SLOW)
+    reason = "the gold answer needs more time than the symbolic worker has"
+    if verdict.outcome is Outcome.NOT_GRADED:
+        assert verdict.reason == reason
+        assert fault_counts()[reason] == before.get(reason, 0) + 1
+    else:  # the gold was read in time and the comparison was not
+        assert "more time" in verdict.reason
+
+
+def test_phase_tells_gold_from_answer(pool, monkeypatch):
+    monkeypatch.setattr(pool, "ask", lambda *_: pool_module.Answer(None, "timeout", "gold", 1.0, "rlimits"))
+    verdict = grade(*TRIG)
+    assert verdict.outcome is Outcome.NOT_GRADED and "the gold answer needs more time" in verdict.reason
+    monkeypatch.setattr(pool, "ask", lambda *_: pool_module.Answer(None, "memory", "answer", 1.0, "rlimits"))
+    assert grade(*TRIG).outcome is Outcome.WRONG
+
+
+def script_of_compare(tmp_path, body, locked=True):
+    """A worker whose compare.py is ``body``; without the sandbox's lock beside it, it has none."""
+    folder = tmp_path / "mathematics" / "grader" / "symbolic"
+    folder.mkdir(parents=True)
+    source = Path(pool_module.__file__).parent
+    (folder / "worker.py").write_text((source / "worker.py").read_text())
+    (folder.parent / "tree_value.py").write_text("")
+    if locked:
+        (tmp_path / "sandbox").symlink_to(source.parents[2] / "sandbox")
+    (folder / "compare.py").write_text(body)
+    return folder / "worker.py"
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ("def run(request, gold_done):\n    gold_done()\n    return bytearray(2**31) is None", "memory"),
+        ("def run(request, gold_done):\n    gold_done()\n    while True: pass", "timeout"),
+        ("def run(request, gold_done):\n    gold_done()\n    return 1 == 2", "ok"),
+        ("import time\ndef run(request, gold_done):\n    gold_done()\n    time.sleep(60)", "starved"),
+    ],
+)
+def test_limits(tmp_path, monkeypatch, body, status):
+    monkeypatch.setattr(pool_module, "_SCRIPT", script_of_compare(tmp_path, body))
+    with Symbolic(workers=1, limit_s=0.5) as own:
+        answer = own.ask("texts", "1", "2")
+        assert answer.phase == "answer"
+        assert answer.status == status or (status, answer.status) == ("timeout", "starved")  # on a busy machine
+        assert answer.seconds < 3
+
+
+LOCKS = """
+import os, signal, socket
+def attempt(what):
+    try:
+        what()
+    except (OSError, ValueError):
+        return False
+    return True
+def write():
+    with open("FILE", "wb") as file:
+        file.write(b"x")
+        file.flush()
+def many():
+    files = [open("/dev/null") for _ in range(100)]
+def connect():
+    socket.create_connection(("127.0.0.1", PORT), 1)
+def read():
+    open("/etc/hostname").close()
+def fork():
+    if os.fork() == 0:
+        os._exit(0)
+def disturb():
+    os.kill(os.getppid(), 0)
+def run(request, gold_done):
+    import colorsys, sympy.stats  # parts that are loaded late
+    tried = {what.__name__: attempt(what) for what in (write, many, connect, read, fork, disturb, os.getcwd)}
+    return {**tried, "environment": sorted(set(os.environ) - {"LC_CTYPE"})}
+"""
+
+
+@pytest.mark.parametrize("locked", [True, False])
+def test_what_the_lock_holds(tmp_path, monkeypatch, locked):
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        body = LOCKS.replace("PORT", str(server.getsockname()[1])).replace("FILE", str(tmp_path / "written"))
+        body = f"import sympy\n{body}"
+        monkeypatch.setattr(pool_module, "_SCRIPT", script_of_compare(tmp_path, body, locked))
+        with Symbolic(workers=1, limit_s=20.0) as own:
+            answer = own.ask("texts", "1", "2")
+    assert answer.result["write"] is False and answer.result["many"] is False and answer.result["getcwd"] is False
+    assert answer.result["environment"] == ["OMP_NUM_THREADS"]
+    if locked and landlock.abi() > 0:
+        assert answer.isolation == "landlock"
+        assert {name for name, could in answer.result.items() if could is True} == set()
+    else:
+        assert answer.isolation.startswith("rlimits")
+        assert answer.result["connect"] is ("no network" not in answer.isolation)
+        assert answer.result["read"] is True
+
+
+def test_a_machine_too_busy_to_compare_is_a_fault_and_no_wrong_answer(tmp_path, monkeypatch, pool):
+    body = "import time\ndef run(request, gold_done):\n    gold_done()\n    time.sleep(60)"
+    monkeypatch.setattr(pool_module, "_SCRIPT", script_of_compare(tmp_path, body))
+    verdict = grade(*TRIG)
+    assert verdict.outcome is Outcome.NOT_GRADED and "too busy" in verdict.reason
+    assert fault_counts()[verdict.reason] >= 1
+
+
+def test_a_child_that_dies_is_tried_again_and_then_a_fault(tmp_path, monkeypatch, pool):
+    body = "import os\ndef run(request, gold_done):\n    os._exit(3)"
+    monkeypatch.setattr(pool_module, "_SCRIPT", script_of_compare(tmp_path, body))
+    verdict = grade(*TRIG)
+    assert verdict.outcome is Outcome.NOT_GRADED and "died twice" in verdict.reason
+    assert fault_counts()[verdict.reason] >= 1
+
+
+def test_a_worker_that_is_gone_is_a_fault_and_the_next_comparison_has_a_new_one(pool):
+    assert grade(*TRIG).outcome is Outcome.CORRECT
+    os.killpg(pool._all[0].process.pid, signal.SIGKILL)
+    verdict = grade(*TRIG)
+    assert verdict.outcome is Outcome.NOT_GRADED and "worker" in verdict.reason
+    assert grade(*TRIG).outcome is Outcome.CORRECT
+
+
+def test_missing_math_verify_is_a_fault_only_where_it_is_needed(tmp_path, monkeypatch, pool):
+    monkeypatch.setattr(pool_module, "_SCRIPT", script_of_compare(tmp_path, "import no_such_module_of_ours"))
+    assert grade(r"\boxed{\frac{\sqrt{2}}{2}}", r"\frac{1}{\sqrt{2}}").outcome is Outcome.CORRECT
+    verdict = grade(*TRIG)
+    assert verdict.outcome is Outcome.NOT_GRADED
+    assert verdict.reason == "symbolic comparison needs no_such_module_of_ours: pip install marft-envs[math]"
+
+
+def test_many_threads_and_a_batch(pool):
+    with ThreadPoolExecutor(8) as threads:
+        verdicts = list(threads.map(lambda _: grade(*TRIG), range(24)))
+    assert {verdict.outcome for verdict in verdicts} == {Outcome.CORRECT}
+    assert len(pool._all) <= 2
+    batch = [(r"\boxed{4}", "4"), TRIG, ("nothing", "4"), (r"\boxed{\tan^2(y)}", TRIG[1]), (r"\boxed{5}", "4")] * 5
+    outcomes = [verdict.outcome for verdict in grade_many(batch)]
+    wanted = [Outcome.CORRECT, Outcome.CORRECT, Outcome.NO_ANSWER, Outcome.WRONG, Outcome.WRONG]
+    assert outcomes == wanted * 5
+
+
+def test_signals_are_left_alone_and_another_thread_may_be_first():
+    before = [signal.getsignal(number) for number in (signal.SIGALRM, signal.SIGCHLD, signal.SIGINT, signal.SIGTERM)]
+    with Symbolic(workers=1) as own:
+        results = []
+        thread = threading.Thread(target=lambda: results.append(own.ask("trees", parse("x"), parse("x"))))
+        thread.start()
+        thread.join(60)
+        assert results[0].result is True
+        del thread  # the thread that started the worker has ended; the worker has not
+        assert own.ask("trees", parse("x"), parse("x")).result is True
+    assert before == [signal.getsignal(n) for n in (signal.SIGALRM, signal.SIGCHLD, signal.SIGINT, signal.SIGTERM)]
+
+
+def test_nothing_is_left_behind():
+    descriptors = len(list(Path("/proc/self/fd").iterdir()))
+    with Symbolic(workers=1) as own:
+        own.ask("trees", parse("x"), parse("x"))
+        family = [own._all[0].process.pid, *children(own._all[0].process.pid)]
+        assert len(family) == 2 and all(map(is_alive, family))
+    deadline = time.monotonic() + 5
+    while any(map(is_alive, family)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not any(map(is_alive, family))
+    assert len(list(Path("/proc/self/fd").iterdir())) == descriptors
+    with pytest.raises(WorkerFault, match="closed"):
+        own.ask("trees", parse("x"), parse("x"))
+
+
+FORKS = r"""
+import os, sys
+from marft_envs.mathematics import grade
+from marft_envs.mathematics.grader.symbolic import shared_pool
+TRIG = (r"\boxed{\sec^2(y)}", r"\tan^2(y)+1")
+assert grade(*TRIG).score == 1.0
+mine = [worker.process.pid for worker in shared_pool()._all]
+child = os.fork()
+if child == 0:
+    assert shared_pool()._all == []
+    ok = grade(*TRIG).score == 1.0 and mine != [worker.process.pid for worker in shared_pool()._all]
+    shared_pool().close()
+    os._exit(0 if ok else 7)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert grade(*TRIG).score == 1.0 and mine == [worker.process.pid for worker in shared_pool()._all]
+print(*mine)
+if "die" in sys.argv:
+    os.kill(os.getpid(), 9)
+"""
+
+
+ORPHAN = r"""
+import os, subprocess
+from marft_envs.mathematics.grader.symbolic import shared_pool
+shared_pool().warm_up()
+worker = shared_pool()._all[0].process
+QUIET = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+print(worker.pid, subprocess.Popen(["sleep", "20"], pass_fds=[worker.stdin.fileno()], **QUIET).pid)
+os.sys.stdout.flush()
+os.kill(os.getpid(), 9)
+"""
+
+
+def test_a_worker_ends_with_its_parent_even_where_another_process_holds_its_pipe():
+    run = subprocess.run([sys.executable, "-c", ORPHAN], capture_output=True, text=True, timeout=120)
+    worker, other = map(int, run.stdout.split())
+    deadline = time.monotonic() + 6
+    while is_alive(worker) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert is_alive(other) and not is_alive(worker)
+    os.kill(other, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("how", ["end", "die"])
+def test_forks_and_ends(how):
+    run = subprocess.run([sys.executable, "-c", FORKS, how], capture_output=True, text=True, timeout=120)
+    assert run.returncode == (0 if how == "end" else -9), run.stderr
+    worker = int(run.stdout.split()[0])
+    deadline = time.monotonic() + 5
+    while is_alive(worker) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not is_alive(worker)
