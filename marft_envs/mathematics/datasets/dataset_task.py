@@ -16,7 +16,7 @@ from marft_envs.datasets.specs import counted
 from marft_envs.datasets.store import Store
 from marft_envs.mathematics import grade
 from marft_envs.mathematics.datasets.specs import MathDatasetSpec
-from marft_envs.mathematics.grader.agreement import answer_of
+from marft_envs.mathematics.grader.canonical_answer import canonical_answer
 from marft_envs.mathematics.grader.number import parse_number
 from marft_envs.task import Problem, Task
 from marft_envs.verdict import Verdict
@@ -101,7 +101,7 @@ class DatasetTask(Task):
         return grade(answer, problem.gold, unmarked="whole", policy=self.policy)
 
     def answer_of(self, text: str) -> str | None:
-        return answer_of(text)
+        return canonical_answer(text)
 
 
 def _filtered(store: Store, filters: Filters, name: str) -> np.ndarray[Any, np.dtype[np.int64]]:

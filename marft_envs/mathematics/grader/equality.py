@@ -1,6 +1,6 @@
 r"""Is an answer equal to the gold? Layers, cheapest first; each decides what it understands and leaves the rest.
 
-1. The same text, after ``notation.clean``.
+1. The same text, after ``notation.normalize``.
 2. Two numbers: exact fractions, with percent signs and units (``number``, ``units``).
 3. Choices, times, ratios, numerals in a base, words (``special``).
 4. The outer shape: matrices, lists, tuples, sets, intervals and inequalities, by parts (``structure``, ``regions``).
@@ -19,9 +19,11 @@ import re
 from typing import Protocol
 
 from marft_envs.mathematics.grader import special_answers
-from marft_envs.mathematics.grader.expression import number_of, proportional, same_value
+from marft_envs.mathematics.grader.expression_equality import number_of, proportional, same_value
 from marft_envs.mathematics.grader.grading_policy import DEFAULT_POLICY, GradingPolicy
-from marft_envs.mathematics.grader.notation import clean, text_key, unwrap_text
+from marft_envs.mathematics.grader.input_limits import too_costly, wants_worker
+from marft_envs.mathematics.grader.intervals import is_plain_pair, read_intervals, same_intervals
+from marft_envs.mathematics.grader.normalization import comparison_key, normalize, unwrap_text
 from marft_envs.mathematics.grader.parse_answer import (
     MAX_LEVELS,
     NAME,
@@ -34,12 +36,10 @@ from marft_envs.mathematics.grader.parse_answer import (
     united,
     without_unit,
 )
-from marft_envs.mathematics.grader.quantity import numbers_equal, with_currencies
-from marft_envs.mathematics.grader.regions import is_plain_pair, region_of, same_region
-from marft_envs.mathematics.grader.structure import Shape, shape_of
+from marft_envs.mathematics.grader.quantity_equality import numbers_equal, with_currencies
+from marft_envs.mathematics.grader.shape import Shape, shape_of
 from marft_envs.mathematics.grader.tree_value import Node
 from marft_envs.mathematics.grader.units import read_unit
-from marft_envs.mathematics.grader.worker_limits import too_costly, wants_worker
 
 MAX_CHARS = 4_000  # beyond it only numbers and equal texts
 
@@ -69,11 +69,11 @@ def equal(answer: str, gold: str, policy: GradingPolicy = DEFAULT_POLICY, ask: A
     if _INTEGER.fullmatch(answer) and _INTEGER.fullmatch(gold) and not policy.rounding:
         return int(answer) == int(gold)
     answer, gold = with_currencies(answer, gold)
-    if text_key(answer) == text_key(gold):
+    if comparison_key(answer) == comparison_key(gold):
         return True
-    answer, gold = clean(answer), clean(gold)
+    answer, gold = normalize(answer), normalize(gold)
     if r"\text" in answer:
-        answer = clean(_PHRASE.sub("", answer, count=1))
+        answer = normalize(_PHRASE.sub("", answer, count=1))
     try:
         return _Comparison(policy, ask or Nobody()).same(answer, gold)
     except RecursionError:  # little stack was left to begin with
@@ -90,7 +90,7 @@ class _Comparison:
 
     def same(self, answer: str, gold: str) -> bool:
         """Equality of two cleaned texts."""
-        if text_key(answer) == text_key(gold):
+        if comparison_key(answer) == comparison_key(gold):
             return True
         wanted = number_in(gold)
         given = number_in(answer)
@@ -138,7 +138,7 @@ class _Comparison:
     def _ratios(self, answer: str, gold: list[str]) -> bool:
         given = special_answers.read_ratio(answer)
         if self.policy.ratios == "written":
-            return given is not None and [text_key(x) for x in given] == [text_key(x) for x in gold]
+            return given is not None and [comparison_key(x) for x in given] == [comparison_key(x) for x in gold]
         if given is None:
             number = number_in(answer)
             return number is not None and not number.unit and number.value == special_answers.ratio_value(gold)
@@ -152,7 +152,7 @@ class _Comparison:
         wanted_key = special_answers.word_key(gold)
         if wanted_key in ("∅", "undefined") or special_answers.word_key(answer) == "∅":
             return special_answers.word_key(answer) == wanted_key
-        if not special_answers.words_of(gold) or region_of(gold) or tree_of(without_unit(gold)[0]):
+        if not special_answers.words_of(gold) or read_intervals(gold) or tree_of(without_unit(gold)[0]):
             return None
         if any(c in gold for c in "=<>\\^_") and not gold.startswith(r"\text"):
             return None
@@ -198,13 +198,13 @@ class _Comparison:
             return None
         if kinds == {"relation"} and "=" in a.signs + g.signs:
             return None
-        wanted = region_of(gold)
-        given = region_of(answer) if wanted else None
+        wanted = read_intervals(gold)
+        given = read_intervals(answer) if wanted else None
         if wanted is None or given is None:
             return None
         if is_plain_pair(g) and g.parts[0] and g.kind == "tuple" and a.kind == "list":
             return None
-        return same_region(given, wanted, self._nodes)
+        return same_intervals(given, wanted, self._nodes)
 
     def _several(self, a: Shape, g: Shape) -> bool:
         """Lists, tuples and sets. Lists and sets have no order, unless the policy says so; sets have no repetition."""
@@ -227,7 +227,7 @@ class _Comparison:
         return all(map(self.same, given, wanted)) if ordered else self._matched(list(given), list(wanted))
 
     def _distinct(self, parts: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple({text_key(part): part for part in parts}.values())
+        return tuple({comparison_key(part): part for part in parts}.values())
 
     def _matched(self, given: list[str], wanted: list[str]) -> bool:
         """Whether each wanted part has a given part of its own."""

@@ -14,9 +14,9 @@ from typing import Any
 from marft_envs.mathematics.grader import special_answers
 from marft_envs.mathematics.grader.answer_extraction import extract
 from marft_envs.mathematics.grader.equality import MAX_CHARS
-from marft_envs.mathematics.grader.notation import clean, text_key
+from marft_envs.mathematics.grader.input_limits import too_costly, wants_worker
+from marft_envs.mathematics.grader.normalization import comparison_key, normalize
 from marft_envs.mathematics.grader.parse_answer import has_value, is_readable
-from marft_envs.mathematics.grader.worker_limits import too_costly, wants_worker
 from marft_envs.task import Problem, Task
 
 
@@ -53,9 +53,9 @@ def why_unusable(gold: Any) -> str:
     if len(gold) > MAX_CHARS:
         return f"the gold answer is longer than {MAX_CHARS} characters"
     candidate, why_not = extract(rf"\boxed{{{gold}}}")
-    if text_key(candidate) != text_key(gold):
+    if comparison_key(candidate) != comparison_key(gold):
         return f"the gold answer is not equal to itself in a box{f' ({why_not})' if why_not else ''}"
-    cleaned = clean(gold)
+    cleaned = normalize(gold)
     if not cleaned:
         return "the gold answer is empty"
     if not is_readable(cleaned):

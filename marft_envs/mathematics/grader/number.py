@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-from marft_envs.mathematics.grader.notation import clean, unwrap_text
+from marft_envs.mathematics.grader.normalization import normalize, unwrap_text
 from marft_envs.mathematics.grader.units import is_known
 
 MAX_DIGITS = 10_000
@@ -79,7 +79,7 @@ class Number:
 
 def parse_number(text: str) -> Number | None:
     """The number that ``text`` is, with its unit; None where it is anything else or beyond the bounds."""
-    text = clean(text)
+    text = normalize(text)
     if _DOTTED.fullmatch(text):
         text = text.replace(".", "")
     sign = _SIGN.match(text)

@@ -6,12 +6,12 @@ import re
 from functools import lru_cache
 
 from marft_envs.mathematics.grader import special_answers
-from marft_envs.mathematics.grader.expression import is_defined
-from marft_envs.mathematics.grader.notation import clean
+from marft_envs.mathematics.grader.expression_equality import is_defined
+from marft_envs.mathematics.grader.expression_parser import Unreadable, parse
+from marft_envs.mathematics.grader.intervals import read_intervals
+from marft_envs.mathematics.grader.normalization import normalize
 from marft_envs.mathematics.grader.number import Number, parse_number
-from marft_envs.mathematics.grader.regions import region_of
-from marft_envs.mathematics.grader.structure import Shape, shape_of
-from marft_envs.mathematics.grader.syntax import Unreadable, parse
+from marft_envs.mathematics.grader.shape import Shape, shape_of
 from marft_envs.mathematics.grader.tree_value import Node, has, symbols
 from marft_envs.mathematics.grader.units import is_known
 
@@ -38,7 +38,7 @@ def number_in(text: str) -> Number | None:
 def plain(text: str) -> str:
     r"""Without a \text{...} around all of it and without a leading \approx."""
     match = _WHOLE_TEXT.fullmatch(text)
-    return clean(match[1] if match else text.removeprefix(r"\approx"))
+    return normalize(match[1] if match else text.removeprefix(r"\approx"))
 
 
 def tree_of(text: str, log: str = "e") -> Node | None:
@@ -111,7 +111,7 @@ def is_readable(text: str, level: int = 0) -> bool:
         return True
     text = plain(text)
     body = without_unit(text)[0]
-    if tree_of(body) or region_of(text) or special_answers.word_key(text) in ("∅", "undefined"):
+    if tree_of(body) or read_intervals(text) or special_answers.word_key(text) in ("∅", "undefined"):
         return True
     if level >= MAX_LEVELS or not text:
         return False

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-from marft_envs.mathematics.grader.notation import unwrap_text
+from marft_envs.mathematics.grader.normalization import unwrap_text
 from marft_envs.mathematics.grader.number import parse_number
 
 _CHOICE = re.compile(

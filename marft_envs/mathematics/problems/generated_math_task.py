@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from marft_envs.generated_task import GeneratedTask
 from marft_envs.mathematics import grade
-from marft_envs.mathematics.grader.agreement import answer_of
+from marft_envs.mathematics.grader.canonical_answer import canonical_answer
 from marft_envs.task import Problem
 from marft_envs.verdict import Verdict
 
@@ -16,4 +16,4 @@ class GeneratedMathTask(GeneratedTask):
         return grade(answer, problem.gold, unmarked="whole")
 
     def answer_of(self, text: str) -> str | None:
-        return answer_of(text)
+        return canonical_answer(text)

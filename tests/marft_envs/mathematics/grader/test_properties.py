@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marft_envs.mathematics.grader.equality import equal
-from marft_envs.mathematics.grader.expression import same_value
+from marft_envs.mathematics.grader.expression_equality import same_value
+from marft_envs.mathematics.grader.expression_parser import parse
 from marft_envs.mathematics.grader.grading_policy import DEFAULT_POLICY
-from marft_envs.mathematics.grader.syntax import parse
 
 NAMES = st.sampled_from(["x", "y", "n", r"\theta", "a_1"])
 SMALL = st.integers(-12, 12)

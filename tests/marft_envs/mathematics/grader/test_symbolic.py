@@ -15,9 +15,9 @@ import pytest
 
 from marft_envs.mathematics import fault_counts, grade, grade_many
 from marft_envs.mathematics.grader import reply_grader
+from marft_envs.mathematics.grader.expression_parser import parse
 from marft_envs.mathematics.grader.symbolic import Symbolic, WorkerFault
 from marft_envs.mathematics.grader.symbolic import pool as pool_module
-from marft_envs.mathematics.grader.syntax import parse
 from marft_envs.sandbox.inside import landlock
 from marft_envs.verdict import Outcome
 

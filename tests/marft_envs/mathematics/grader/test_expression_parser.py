@@ -5,11 +5,11 @@ from fractions import Fraction
 
 import pytest
 
-from marft_envs.mathematics.grader.arithmetics import CONTEXT, PRIMES, Complexes, Decimals, Floats, Modular
-from marft_envs.mathematics.grader.notation import clean
-from marft_envs.mathematics.grader.syntax import MAX_TOKENS, TooDeep, Unreadable, parse
+from marft_envs.mathematics.grader.expression_parser import MAX_TOKENS, TooDeep, Unreadable, parse
+from marft_envs.mathematics.grader.input_limits import too_costly, wants_worker
+from marft_envs.mathematics.grader.normalization import normalize
+from marft_envs.mathematics.grader.number_systems import CONTEXT, PRIMES, Complexes, Decimals, Floats, Modular
 from marft_envs.mathematics.grader.tree_value import TooCostly, Unknown, costly, exact
-from marft_envs.mathematics.grader.worker_limits import too_costly, wants_worker
 
 X = Fraction(7, 3)
 EXACT = [  # text, its value at x = 7/3
@@ -57,7 +57,7 @@ REAL = [  # text, value
 
 @pytest.mark.parametrize(("text", "value"), EXACT)
 def test_exact_values(text, value):
-    tree, point = parse(clean(text)), {"x": X}
+    tree, point = parse(normalize(text)), {"x": X}
     value = Fraction(value)
     for prime in PRIMES:
         assert Modular(prime).run(tree, point) == value.numerator * pow(value.denominator, -1, prime) % prime
@@ -72,9 +72,9 @@ def test_exact_values(text, value):
 
 @pytest.mark.parametrize(("text", "value"), REAL)
 def test_real_values(text, value):
-    from marft_envs.mathematics.grader.expression import number_of
+    from marft_envs.mathematics.grader.expression_equality import number_of
 
-    assert number_of(parse(clean(text))) == pytest.approx(value, abs=1e-12)
+    assert number_of(parse(normalize(text))) == pytest.approx(value, abs=1e-12)
 
 
 def test_complex_values():

@@ -41,12 +41,12 @@ CACHED_CHARS = 300
 _PHRASE = re.compile(r"[^\W\d_]{2,}(?:[ ,.'-]+[^\W\d_]+)*")
 
 
-def clean(text: str) -> str:
+def normalize(text: str) -> str:
     r"""One notation: ASCII digits and minus, \frac, \text{...}, single spaces; no $, \left, \right, last stop."""
-    return _clean_short(text) if len(text) <= CACHED_CHARS else _clean(text)
+    return _normalize_short(text) if len(text) <= CACHED_CHARS else _normalize(text)
 
 
-def _clean(text: str) -> str:
+def _normalize(text: str) -> str:
     if not text.isascii():
         text = _ascii(text)
     if "\\" in text or "$" in text or "{,}" in text:
@@ -74,7 +74,7 @@ def _commands(text: str) -> str:
     return _NOTHING.sub("", _GROUPED.sub("", text)).replace("\\%", "%")
 
 
-_clean_short = functools.lru_cache(maxsize=8192)(_clean)
+_normalize_short = functools.lru_cache(maxsize=8192)(_normalize)
 
 
 def unwrap_text(text: str) -> str:
@@ -82,7 +82,7 @@ def unwrap_text(text: str) -> str:
     return _TEXT.sub(r" \1 ", text)
 
 
-def text_key(text: str) -> str:
+def comparison_key(text: str) -> str:
     """What two answers that are not numbers are compared by: no spaces, short forms written out, words in lower case.
 
     A single letter keeps its case: e is a number, E may be a choice.
@@ -91,7 +91,7 @@ def text_key(text: str) -> str:
 
 
 def _key(text: str) -> str:
-    text = unwrap_text(clean(text)).strip()
+    text = unwrap_text(normalize(text)).strip()
     if _PHRASE.fullmatch(text):
         text = text.casefold()
     text = _SHORT_FRAC.sub(lambda m: rf"\frac{{{m[1] or m[2] or ''}}}{{{m[3] or m[4] or ''}}}", text)

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 
-from marft_envs.mathematics.grader.expression import number_of
-from marft_envs.mathematics.grader.structure import Shape, shape_of
-from marft_envs.mathematics.grader.syntax import Unreadable, parse
+from marft_envs.mathematics.grader.expression_equality import number_of
+from marft_envs.mathematics.grader.expression_parser import Unreadable, parse
+from marft_envs.mathematics.grader.shape import Shape, shape_of
 from marft_envs.mathematics.grader.tree_value import Node, Unknown, exact, symbols
 
 _INFINITY: Node = ("inf",)
@@ -26,7 +26,7 @@ _OPEN_ENDS = {"<": (False, False), "<=": (True, True), ">": (False, False), ">="
 
 
 @dataclass(frozen=True)
-class Piece:
+class Interval:
     """low, high: trees. closed_low, closed_high: whether the ends belong to it."""
 
     low: Node
@@ -36,14 +36,14 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Region:
+class IntervalUnion:
     """pieces: in order where the ends are numbers. name: the variable, "" where none is named."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[Interval, ...]
     name: str = ""
 
 
-def region_of(text: str) -> Region | None:
+def read_intervals(text: str) -> IntervalUnion | None:
     """The part of the real line that a cleaned text describes; None where it describes none."""
     try:
         found = _read(text, 0)
@@ -57,7 +57,7 @@ def is_plain_pair(shape: Shape) -> bool:
     return shape.kind == "tuple" and shape.brackets == "()" and len(shape.parts) == 2
 
 
-def same_region(a: Region, b: Region, same: Callable[[Node, Node], bool]) -> bool:
+def same_intervals(a: IntervalUnion, b: IntervalUnion, same: Callable[[Node, Node], bool]) -> bool:
     """Equality piece by piece; two different variable names are two different answers."""
     if len(a.pieces) != len(b.pieces) or (a.name and b.name and a.name != b.name):
         return False
@@ -73,7 +73,7 @@ def _same_end(a: Node, a_closed: bool, b: Node, b_closed: bool, same: Callable[[
     return (a == b) if infinite else a_closed == b_closed and same(a, b)
 
 
-def _read(text: str, depth: int) -> Region | None:
+def _read(text: str, depth: int) -> IntervalUnion | None:
     text = text.strip()
     if depth > 4:
         return None
@@ -81,7 +81,7 @@ def _read(text: str, depth: int) -> Region | None:
         inner = _read(builder[2], depth + 1)
         return replace(inner, name="") if inner else None
     if _LINE.fullmatch(text):
-        return Region((Piece(_MINUS_INFINITY, _INFINITY, False, False),))
+        return IntervalUnion((Interval(_MINUS_INFINITY, _INFINITY, False, False),))
     if without := _WITHOUT.search(text):
         return _without(text[: without.start()], text[without.end() :], depth)
     shape = shape_of(text)
@@ -91,31 +91,31 @@ def _read(text: str, depth: int) -> Region | None:
         return _union([_read(part, depth + 1) for part in shape.parts])
     if shape.kind == "tuple" and len(shape.parts) == 2:
         low, high = (parse(part) for part in shape.parts)
-        return Region((Piece(low, high, shape.brackets[0] == "[", shape.brackets[1] == "]"),))
+        return IntervalUnion((Interval(low, high, shape.brackets[0] == "[", shape.brackets[1] == "]"),))
     if shape.kind == "set" and shape.parts and depth:
-        return Region(tuple(Piece(node, node, True, True) for node in map(parse, shape.parts)))
+        return IntervalUnion(tuple(Interval(node, node, True, True) for node in map(parse, shape.parts)))
     return None
 
 
-def _union(parts: list[Region | None]) -> Region | None:
+def _union(parts: list[IntervalUnion | None]) -> IntervalUnion | None:
     regions = [part for part in parts if part is not None]
     names = {region.name for region in regions}
     if len(regions) != len(parts) or len(names) > 1:
         return None
-    return Region(tuple(piece for region in regions for piece in region.pieces), names.pop())
+    return IntervalUnion(tuple(piece for region in regions for piece in region.pieces), names.pop())
 
 
-def _without(line: str, points: str, depth: int) -> Region | None:
+def _without(line: str, points: str, depth: int) -> IntervalUnion | None:
     """The whole line without finitely many points."""
     whole, shape = _read(line, depth + 1), shape_of(points.strip())
-    if whole is None or whole.pieces != (Piece(_MINUS_INFINITY, _INFINITY, False, False),) or shape.kind != "set":
+    if whole is None or whole.pieces != (Interval(_MINUS_INFINITY, _INFINITY, False, False),) or shape.kind != "set":
         return None
     nodes = sorted(map(parse, shape.parts), key=lambda node: number_of(node) or 0.0)
     ends = [_MINUS_INFINITY, *nodes, _INFINITY]
-    return Region(tuple(Piece(a, b, False, False) for a, b in pairwise(ends)))
+    return IntervalUnion(tuple(Interval(a, b, False, False) for a, b in pairwise(ends)))
 
 
-def _relation(shape: Shape, depth: int) -> Region | None:
+def _relation(shape: Shape, depth: int) -> IntervalUnion | None:
     sides, signs = shape.parts, shape.signs
     if signs == ("in",):
         inner = _read(sides[1], depth + 1)
@@ -131,7 +131,7 @@ def _relation(shape: Shape, depth: int) -> Region | None:
     return None
 
 
-def _between(left: Region, right: Region) -> Region | None:
+def _between(left: IntervalUnion, right: IntervalUnion) -> IntervalUnion | None:
     """Two rays that face each other."""
     if len(left.pieces) != 1 or len(right.pieces) != 1:
         return None
@@ -140,10 +140,10 @@ def _between(left: Region, right: Region) -> Region | None:
         a, b = b, a
     if a.high != _INFINITY or b.low != _MINUS_INFINITY:
         return None
-    return Region((Piece(a.low, b.high, a.closed_low, b.closed_high),), left.name)
+    return IntervalUnion((Interval(a.low, b.high, a.closed_low, b.closed_high),), left.name)
 
 
-def _one_sign(left: Node, sign: str, right: Node) -> Region | None:
+def _one_sign(left: Node, sign: str, right: Node) -> IntervalUnion | None:
     """x < 3, 3 > x, |x - 1| < 2, 2x + 1 < 7."""
     if not symbols(left) and symbols(right):
         left, right, sign = right, left, sign.translate(str.maketrans("<>", "><"))
@@ -157,9 +157,9 @@ def _one_sign(left: Node, sign: str, right: Node) -> Region | None:
         flipped, right = _solve(left, right, name)
         sign = sign.translate(str.maketrans("<>", "><")) if flipped else sign
     closed = sign.endswith("=") and sign != "!="
-    below, above = Piece(_MINUS_INFINITY, right, False, closed), Piece(right, _INFINITY, closed, False)
+    below, above = Interval(_MINUS_INFINITY, right, False, closed), Interval(right, _INFINITY, closed, False)
     pieces = {"<": (below,), ">": (above,), "!": (below, above)}[sign[0]]
-    return Region(pieces, name)
+    return IntervalUnion(pieces, name)
 
 
 def _solve(left: Node, right: Node, name: str) -> tuple[bool, Node]:
@@ -172,26 +172,28 @@ def _solve(left: Node, right: Node, name: str) -> tuple[bool, Node]:
     return slope < 0, ("num", -values[0] / slope)
 
 
-def _absolute(inside: Node, sign: str, size: Node, name: str) -> Region | None:
+def _absolute(inside: Node, sign: str, size: Node, name: str) -> IntervalUnion | None:
     _, centre = _solve(inside, ("num", Fraction(0)), name)
     slope = abs(exact(inside, {name: Fraction(1)}) - exact(inside, {name: Fraction(0)}))
     reach: Node = ("div", size, ("num", slope)) if slope != 1 else size
     low, high = ("add", centre, ("neg", reach)), ("add", centre, reach)
     closed = sign in ("<=", ">=")
     if sign[0] == "<":
-        return Region((Piece(low, high, closed, closed),), name)
+        return IntervalUnion((Interval(low, high, closed, closed),), name)
     if sign[0] == ">":
-        return Region((Piece(_MINUS_INFINITY, low, False, closed), Piece(high, _INFINITY, closed, False)), name)
+        return IntervalUnion(
+            (Interval(_MINUS_INFINITY, low, False, closed), Interval(high, _INFINITY, closed, False)), name
+        )
     return None
 
 
-def _joined(pieces: tuple[Piece, ...]) -> tuple[Piece, ...]:
+def _joined(pieces: tuple[Interval, ...]) -> tuple[Interval, ...]:
     """Pieces in order, touching ones made one; left as they are where an end is no number."""
     keyed = [(number_of(piece.low), number_of(piece.high), piece) for piece in pieces]
     if any(low is None or high is None for low, high, _ in keyed):
         return pieces
     keyed.sort(key=lambda item: (item[0], item[1]))
-    result: list[Piece] = []
+    result: list[Interval] = []
     for low, _, piece in keyed:
         last = result[-1] if result else None
         if last and number_of(last.high) == low and last.high != _INFINITY and (last.closed_high or piece.closed_low):

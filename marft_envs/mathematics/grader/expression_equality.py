@@ -13,8 +13,8 @@ import decimal
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from marft_envs.mathematics.grader.arithmetics import CONTEXT, PRIMES, Complexes, Decimals, Floats, Modular
 from marft_envs.mathematics.grader.grading_policy import GradingPolicy
+from marft_envs.mathematics.grader.number_systems import CONTEXT, PRIMES, Complexes, Decimals, Floats, Modular
 from marft_envs.mathematics.grader.tree_value import (
     Node,
     Reals,

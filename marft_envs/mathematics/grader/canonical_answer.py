@@ -6,7 +6,7 @@ from marft_envs.mathematics.grader.answer_extraction import extract, final_part
 from marft_envs.mathematics.grader.number import parse_number
 
 
-def answer_of(reply: str) -> str | None:
+def canonical_answer(reply: str) -> str | None:
     """The reply's marked answer, or the reply itself where it is one number; None without one.
 
     Numbers come in lowest terms with percent sign and unit ("0.50" and "1/2" are both "1/2"), other answers with their
