@@ -122,7 +122,7 @@ def make_batch(
     if not episodes:
         raise ValueError("episodes=[]: expected at least one graded episode")
     for episode in episodes:
-        if episode.not_graded and (episode.final is None or prompt is None or not episode.steps):
+        if episode.not_graded and (episode.final_state is None or prompt is None or not episode.steps):
             raise ValueError(f"episode of problem {episode.index} was not graded ({episode.not_graded}): drop it first")
     shape = (len(episodes), max(len(e.steps) for e in episodes))
     tables = {name: torch.zeros(shape, dtype=torch.long) for name in ("agent", "round", "position")}
@@ -138,7 +138,7 @@ def make_batch(
             tables["round"][b, k] = rounds[k]
             tables["position"][b, k] = k - rounds.index(rounds[k])
             flags["mask"][b, k] = True
-            following = rounds[k + 1] if k < last else episode.final.round if episode.final else None
+            following = rounds[k + 1] if k < last else episode.final_state.round if episode.final_state else None
             flags["round_end"][b, k] = following != rounds[k]
             if rounds[k] == rounds[last]:
                 round_score[b, k] = episode.score
@@ -166,7 +166,7 @@ def make_batch(
 
 
 def _views(episodes: Sequence[Episode], agents: Sequence[str], pad_id: int, prompt: Prompts) -> Views | None:
-    cut = [(b, episode, episode.final) for b, episode in enumerate(episodes) if episode.final]
+    cut = [(b, episode, episode.final_state) for b, episode in enumerate(episodes) if episode.final_state]
     if not cut:
         return None
     where = [(b, len(episode.steps)) for b, episode, _ in cut]
@@ -189,7 +189,7 @@ def _table(name: str, episodes: Sequence[Episode], rows: Sequence[Sequence[float
 
 
 def _agent_turns(episodes: Sequence[Episode], where: list[tuple[int, int]], pad_id: int) -> AgentTurns:
-    return _padded([episodes[b].steps[k].kept for b, k in where], where, pad_id)
+    return _padded([episodes[b].steps[k].data for b, k in where], where, pad_id)
 
 
 def _padded(generations: Sequence[Generation], where: list[tuple[int, int]], pad_id: int) -> AgentTurns:

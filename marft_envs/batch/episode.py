@@ -1,4 +1,4 @@
-"""What a batch runner hands out: requests to the policy, the steps played, finished episodes, and counts."""
+"""Records of a batch runner: requests to the policy, replies, steps, finished episodes, counts."""
 
 from __future__ import annotations
 
@@ -16,11 +16,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One agent of one episode waits for its action.
+    """A request for the next action of one agent in one episode.
 
-    episode: its number in this call of ``play`` or ``stream``. index: the problem's. turn: how many actions were asked
-    of the episode before this one. group: the same number for all episodes of a call on one pinned problem. member:
-    the place in the group.
+    Attributes:
+        episode: The number of the episode in this call of ``play`` or ``stream``.
+        index: The index of the problem in the task.
+        agent: The agent that acts.
+        round: The current round, from 0.
+        turn: How many actions were requested in the episode before this one.
+        observation: The agent's observation: ``messages`` and ``reply_prefix``.
+        group: The group of the episode. All episodes of a group play the same problem.
+        member: The position of the episode in its group, from 0.
     """
 
     episode: int
@@ -35,10 +41,16 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An action's text, and whatever the policy wants to find again beside it in ``Step.kept``."""
+    """A policy's answer to a request.
+
+    Attributes:
+        text: The action.
+        data: Anything that the policy wants to store with the action, such as token ids and log-probabilities. The
+            runner does not read it and returns it as ``Step.data``.
+    """
 
     text: str
-    kept: Any = None
+    data: Any = None
 
 
 Policy = Callable[[list[Request]], Sequence["str | Reply"]]
@@ -47,17 +59,28 @@ Policies = Policy | Mapping[str, Policy]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One action as it was played; text is the policy's, before any clipping."""
+    """One action of a played episode.
+
+    Attributes:
+        request: The request that the policy answered.
+        text: The policy's text, before the environment clips it.
+        data: ``Reply.data``; None if the policy returned a string.
+    """
 
     request: Request
     text: str
-    kept: Any
+    data: Any
 
 
 @dataclass(frozen=True, slots=True)
 class FinalState:
-    """Where an outside limit has cut an episode: agent would have acted next, in ``round``; what every agent would have
-    read there, by agent."""
+    """The state in which an outside limit truncated an episode.
+
+    Attributes:
+        agent: The agent that would have acted next.
+        round: The round of that action.
+        observations: The observation of every agent in this state, by agent.
+    """
 
     agent: str
     round: int
@@ -68,12 +91,23 @@ class FinalState:
 class Episode:
     """One finished episode.
 
-    outcome.score is the team's score. rewards: the environment's, by agent. not_graded: why there is no score, "" where
-    there is one; such an episode must be kept out of means, and counted. truncated: the outside limit that cut it, ""
-    without one; it is then not graded either. final: what such an episode would have gone on with, from which a learner
-    may bootstrap; None for every other, a fault's included. group, member: as in ``Request``. seed: what the
-    environment was reset with, None where its own generator went on. infos: the environment's at the end, by agent.
-    transcript: all turns as the environment holds them.
+    Attributes:
+        index: The index of the problem in the task.
+        steps: The actions in the order in which they were played.
+        outcome: The team's verdicts and score; None for a truncated episode.
+        rewards: The environment's rewards at the end, by agent.
+        terminated: Whether the environment terminated all agents, that is, the answer was graded.
+        not_graded: Why the episode has no score; "" if it has one. Exclude such an episode from means, and count it.
+        truncated: The outside limit that truncated the episode; "" if none did. A truncated episode is not graded.
+        final_state: The state in which an outside limit truncated the episode, from which a learner may bootstrap.
+            None for every other episode, also for one that a fault of the grader ended.
+        number: The number of the episode in its call of ``play`` or ``stream``.
+        group: As in ``Request``.
+        member: As in ``Request``.
+        seed: The seed of the environment's ``reset``; None if it was reset without one.
+        problem: The problem.
+        infos: The environment's infos at the end, by agent.
+        transcript: All turns, tool calls and tool results included, as the environment recorded them.
     """
 
     index: int
@@ -83,7 +117,7 @@ class Episode:
     terminated: bool = False
     not_graded: str = ""
     truncated: str = ""
-    final: FinalState | None = None
+    final_state: FinalState | None = None
     number: int = 0
     group: int = 0
     member: int = 0
@@ -94,37 +128,45 @@ class Episode:
 
     @property
     def score(self) -> float:
-        """The team's score in [0, 1]; 0 for an episode that was not graded, so look at ``not_graded`` first."""
+        """The team's score in [0, 1]. It is 0 if the episode was not graded, so check ``not_graded`` first."""
         return self.outcome.score if self.outcome else 0.0
 
-    def close(self, game: FlexMG) -> None:
-        """Take over how the game came out: it is over and settled, and no agent has left yet."""
+    def record_result(self, game: FlexMG) -> None:
+        """Copy the result of a game that is over and settled, before any agent has left it."""
         self.infos, self.outcome, self.rewards = game.infos, game.outcome, game.rewards
         self.terminated = all(game.terminations.values())
-        self.truncated = _first(game.infos, "truncated")
-        self.not_graded = _first(game.infos, "not_graded")
+        self.truncated = _first_info(game.infos, "truncated")
+        self.not_graded = _first_info(game.infos, "not_graded")
         if self.truncated and not self.not_graded:
             self.not_graded = f"truncated: {self.truncated}"
         if game.truncated_before is not None:
-            views = {agent: game.observe(agent) for agent in game.possible_agents}
-            self.final = FinalState(game.truncated_before, game.round, views)
+            observations = {agent: game.observe(agent) for agent in game.possible_agents}
+            self.final_state = FinalState(game.truncated_before, game.round, observations)
 
 
-def _first(infos: Mapping[str, Mapping[str, Any]], key: str) -> str:
+def _first_info(infos: Mapping[str, Mapping[str, Any]], key: str) -> str:
     return next((str(info[key]) for info in infos.values() if key in info), "")
 
 
 @dataclass(slots=True)
 class Counts:
-    """Everything a runner has done so far. episodes = graded + not_graded + truncated. unused: replies that were asked
-    for side by side with one that ended the episode."""
+    """Totals over all calls of a runner; ``episodes`` is ``graded + not_graded + truncated``.
+
+    Attributes:
+        turns: Replies that the policy returned.
+        episodes: Finished episodes.
+        graded: Episodes with a score.
+        not_graded: Episodes without a score because of a fault of the grader.
+        truncated: Episodes that an outside limit truncated.
+        discarded: Replies that were not played, because another reply of the same wave ended the episode.
+    """
 
     turns: int = 0
     episodes: int = 0
     graded: int = 0
     not_graded: int = 0
     truncated: int = 0
-    unused: int = 0
+    discarded: int = 0
 
     def add(self, episode: Episode) -> None:
         """Count a finished episode."""

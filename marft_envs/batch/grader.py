@@ -1,7 +1,7 @@
-"""Grading beside generation: verdicts in an executor of threads or processes, with a boundary around its faults.
+"""Grading in an executor of threads or processes, concurrently with generation.
 
-Whatever happens to a worker (killed, out of memory, a pool that is broken or shut down, a task that cannot be pickled)
-becomes ``NOT_GRADED`` with the reason: the run goes on, and no answer is called wrong for it.
+Any fault of a worker (it was killed or ran out of memory, its pool broke or was shut down, the task does not pickle)
+becomes the verdict ``NOT_GRADED`` with the reason. The run continues, and no answer is graded as wrong because of it.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from marft_envs.task import Problem
 from marft_envs.verdict import Verdict
 
 ExecutorSource = Executor | Callable[[], Executor] | None
-Pending = dict[str, "Future[Verdict] | Verdict"]
+PendingVerdicts = dict[str, "Future[Verdict] | Verdict"]
 
 
 class Grader:
-    """Verdicts for finished games.
+    """Grades finished games.
 
-    source: an Executor of the caller's, who shuts it down; a function that makes one, which the grader owns, replaces
-    when a killed worker has broken it, and shuts down in ``close``; None grades in the calling thread. A process
-    executor gets the task pickled with every answer.
+    Args:
+        source: An Executor, which the caller shuts down; or a function that makes one, which the grader replaces after
+            a killed worker broke it and shuts down in ``close``; or None to grade in the calling thread. For a process
+            executor, the task is pickled with every answer.
     """
 
     def __init__(self, source: ExecutorSource) -> None:
@@ -32,60 +33,63 @@ class Grader:
             raise TypeError(f"executor={source!r:.80}: expected a concurrent.futures.Executor, a function or None")
         if callable(source):
             check_callable("executor", source, (), classes=True)
-        self._make = None if isinstance(source, Executor) or source is None else source
+        self._make_executor = None if isinstance(source, Executor) or source is None else source
         self._executor = source if isinstance(source, Executor) else None
 
     @property
-    def beside(self) -> bool:
-        """Whether grading runs beside the play."""
-        return self._make is not None or self._executor is not None
+    def concurrent(self) -> bool:
+        """Whether an executor grades while other episodes are played."""
+        return self._make_executor is not None or self._executor is not None
 
-    def submit(self, env: FlexMG) -> Pending:
-        """Begin to grade a game that is over: for each answering agent a verdict or the promise of one."""
-        if not self.beside:
+    def submit(self, env: FlexMG) -> PendingVerdicts:
+        """Start to grade a game that is over. Return a verdict, or a future of one, for each answering agent."""
+        if not self.concurrent:
             return dict(env.grade())
-        return {agent: self._submit(env, answer, self._make is not None) for agent, answer in env.answers().items()}
+        retry = self._make_executor is not None
+        return {agent: self._submit(env, answer, retry) for agent, answer in env.answers().items()}
 
-    def _submit(self, env: FlexMG, answer: tuple[str, Problem], again: bool) -> Future[Verdict] | Verdict:
-        if self._executor is None and self._make is not None:
-            self._executor = _made(self._make)
+    def _submit(self, env: FlexMG, answer: tuple[str, Problem], retry: bool) -> Future[Verdict] | Verdict:
+        if self._executor is None and self._make_executor is not None:
+            self._executor = _new_executor(self._make_executor)
         assert self._executor is not None
         try:
             return self._executor.submit(grade_answer, env.task, *answer)
-        except RuntimeError as fault:  # a killed worker has broken it, or it was shut down
-            if not again:
+        except RuntimeError as fault:  # a killed worker broke the executor, or it was shut down
+            if not retry:
                 return not_graded(fault)
         self.close()
-        return self._submit(env, answer, again=False)
+        return self._submit(env, answer, retry=False)
 
     @staticmethod
-    def collect(pending: Pending) -> dict[str, Verdict]:
-        """The verdicts; waits for those that are not there yet."""
-        return {agent: _verdict(entry) for agent, entry in pending.items()}
+    def collect(pending: PendingVerdicts) -> dict[str, Verdict]:
+        """Return the verdicts, after waiting for the unfinished ones."""
+        return {agent: _wait_for_verdict(verdict) for agent, verdict in pending.items()}
 
     def close(self) -> None:
-        """Shut down an executor that the grader made itself."""
-        if self._make is not None and self._executor is not None:
+        """Shut down the executor if the grader made it."""
+        if self._make_executor is not None and self._executor is not None:
             self._executor.shutdown(wait=False, cancel_futures=True)
             self._executor = None
 
 
-def _made(make: Callable[[], Executor]) -> Executor:
-    made = make()
-    if not isinstance(made, Executor):
-        raise TypeError(f"executor={callable_name(make)} made {made!r:.80}: expected a concurrent.futures.Executor")
-    return made
+def _new_executor(make_executor: Callable[[], Executor]) -> Executor:
+    executor = make_executor()
+    if not isinstance(executor, Executor):
+        raise TypeError(
+            f"executor={callable_name(make_executor)} returned {executor!r:.80}: expected a concurrent.futures.Executor"
+        )
+    return executor
 
 
-def _verdict(entry: Future[Verdict] | Verdict) -> Verdict:
-    if isinstance(entry, Verdict):
-        return entry
+def _wait_for_verdict(verdict: Future[Verdict] | Verdict) -> Verdict:
+    if isinstance(verdict, Verdict):
+        return verdict
     try:
-        return entry.result()
-    except Exception as fault:  # the boundary: a worker's fault is counted, not scored
+        return verdict.result()
+    except Exception as fault:  # a fault of a worker is counted, not scored
         return not_graded(fault)
 
 
 def not_graded(fault: BaseException) -> Verdict:
-    """NOT_GRADED with the exception's name and words."""
+    """Return the verdict NOT_GRADED with the name and message of an exception."""
     return Verdict.not_graded(f"{type(fault).__name__}: {fault}")

@@ -1,19 +1,19 @@
-"""Many episodes in lockstep, grouped by agent: one call of the policy for all that wait for the same role.
+"""Play many episodes together, with one call of the policy for all agents of the same name that wait.
 
     runner = BatchRunner(marft_envs.math_v0.env(), size=64)
     episodes = runner.play(policy, indices=range(64))                    # one batch
-    for episode in runner.stream(policy, episodes=10_000, seed=0): ...   # a stream: freed environments start the next
+    for episode in runner.stream(policy, episodes=10_000, seed=0): ...   # an environment that is free begins the next
 
-A policy is ``policy(requests) -> list of str | Reply``, one for each request, or a mapping from agent to such a policy;
-a ``Reply`` carries, beside the text, whatever the policy wants kept (token ids, log-probs).
+A policy is ``policy(requests) -> list of str | Reply``, with one entry for each request, or a mapping from agent to
+such a policy. A ``Reply`` can carry data next to the text, such as token ids and log-probabilities.
 
-One *wave*: every live episode asks for all agents that may act now (``env.unwrapped.generation``), the requests are
-grouped by agent, the policy is called once for each group, and only then the actions are applied, each at its turn. So
-agents of one generation are asked side by side, and none sees another's action. A reply that its episode has ended
-without is dropped and counted (``counts.unused``).
+The runner plays in waves. In a *wave*, it requests an action from all agents that may act now
+(``env.unwrapped.generation``) in all episodes, groups the requests by agent, and calls the policy once for each group.
+Only then does it play the actions, each at its agent's turn. So agents of the same generation never see each other's
+actions. If an action ends the episode, the remaining actions of the wave are discarded (``counts.discarded``).
 
-Grading is settled apart from stepping: with an executor it runs beside the generation of the episodes that still play
-(see ``grading.py``). Free of torch.
+With an executor, finished episodes are graded while the others are played (see ``grader.py``). This package does not
+import torch.
 """
 
 from __future__ import annotations
@@ -27,28 +27,40 @@ import numpy as np
 from marft_envs.arguments import check_callable, check_integer
 from marft_envs.batch.episode import Counts, Episode, Policies, Policy, Reply, Request, Step
 from marft_envs.batch.grader import ExecutorSource, Grader
-from marft_envs.batch.waves import EpisodeStart, LiveEpisode, TurnBudget, wave
+from marft_envs.batch.waves import EpisodeStart, LiveEpisode, TurnBudget, play_wave
 from marft_envs.game.flex_mg import FlexMG
 from marft_envs.task import UNLIMITED, Task
 from marft_envs.team.team import Team
 
-_PROBLEMS, _SEEDS = 0, 1  # names of the random streams under a seed
+_PROBLEMS, _SEEDS = 0, 1
+"""Keys of the two random streams under a seed: indices of problems, and seeds of environments."""
 
 
 class BatchRunner:
-    """``size`` environments like ``env`` (same task, team and settings), played together as often as you like.
+    """Copies of an environment that play episodes together.
 
-    executor: where grading runs, beside the play: an Executor, or a function that makes one, which the runner then
-    replaces when a killed worker breaks it (``close`` shuts it down); None grades in the calling thread.
+    If the policy raises, the exception propagates. The episodes that had finished by then, and that the call had not
+    returned yet, are graded and stored in ``finished``. The runner can be used again.
 
-    If the policy raises, the error passes through; episodes that had finished, and that the call had not handed out
-    yet, are graded and lie in ``finished``. The runner can be used again. ``counts`` adds up over all calls.
+    Args:
+        env: The environment; all copies have its task, team and settings.
+        size: The number of copies.
+        executor: Where grading runs: an Executor, or a function that makes one (the runner replaces it after a killed
+            worker broke it, and ``close`` shuts it down), or None to grade in the calling thread.
+
+    Attributes:
+        counts: Totals over all calls.
+        finished: The finished episodes of a call that raised.
+
+    Raises:
+        TypeError: ``env`` is not an environment of this package, or ``size`` or ``executor`` has the wrong type.
+        ValueError: ``size`` is less than 1.
     """
 
     def __init__(self, env: Any, size: int, *, executor: ExecutorSource = None) -> None:
         game = getattr(env, "unwrapped", None)
         if not isinstance(game, FlexMG):
-            raise TypeError(f"env={env!r:.80}: expected an environment, as from marft_envs.make")
+            raise TypeError(f"env={env!r:.80}: expected an environment, for example from marft_envs.make")
         size = check_integer("size", size, 1)
         self.envs: list[FlexMG] = [game.sibling(defer_grading=True) for _ in range(size)]
         self.counts = Counts()
@@ -57,16 +69,16 @@ class BatchRunner:
 
     @property
     def task(self) -> Task:
-        """The task that all of them play."""
+        """The task of all environments."""
         return self.envs[0].task
 
     @property
     def team(self) -> Team:
-        """The team that plays."""
+        """The team of all environments."""
         return self.envs[0].team
 
     def close(self) -> None:
-        """Shut down the executor, if the runner has made it; also at the end of a ``with`` block."""
+        """Shut down the executor if the runner made it. A ``with`` block calls this at its end."""
         self._grader.close()
 
     def __enter__(self) -> BatchRunner:
@@ -84,28 +96,37 @@ class BatchRunner:
         seeds: Iterable[int] | None = None,
         turns: int | None = None,
     ) -> list[Episode]:
-        """One episode for each index; all environments, with drawn problems, where it is None.
+        """Play one batch of at most ``size`` episodes.
 
-        indices: the problems; a repeated one makes a group. groups: play each index so many times, one after the other,
-        every entry of ``indices`` a group of its own. seeds: one an episode, for what the environment itself draws.
-        turns: a budget for the whole call; what is unfinished when it is spent ends truncated. At most ``size``
-        episodes, returned in the order of ``indices``. Raises ValueError if the policy returns the wrong number.
+        Args:
+            policy: One policy for all agents, or a mapping from agent to policy.
+            indices: The problems, one per episode; episodes with the same index form a group. None plays ``size``
+                episodes on problems that the environments draw.
+            groups: Play each entry of ``indices`` this many times in a row; each entry is a group.
+            seeds: One seed per episode, for what the environment draws.
+            turns: The budget of turns for the whole call. Episodes that are unfinished when it is spent are truncated.
+
+        Returns:
+            The episodes in the order of ``indices``.
+
+        Raises:
+            ValueError: There are more episodes than ``size``, or the policy returned the wrong number of replies.
         """
-        ask, budget = self._policy(policy), TurnBudget(turns)
-        starts = self._starts(indices, groups, seeds)
+        policy_of, budget = self._policy_lookup(policy), TurnBudget(turns)
+        starts = self._batch_starts(indices, groups, seeds)
         live = games = [LiveEpisode.begin(env, start) for env, start in zip(self.envs, starts, strict=False)]
         self.finished = []
         try:
             while live:
-                wave(ask, live, budget, self.counts)
+                play_wave(policy_of, live, budget, self.counts)
                 for game in live:
                     if game.env.over:
-                        game.submit(self._grader)
+                        game.start_grading(self._grader)
                 live = [game for game in live if not game.env.over]
         except Exception:
-            self.finished = [game.book(self._grader, self.counts) for game in games if game.env.over]
+            self.finished = [game.finish(self._grader, self.counts) for game in games if game.env.over]
             raise
-        return [game.book(self._grader, self.counts) for game in games]
+        return [game.finish(self._grader, self.counts) for game in games]
 
     def stream(
         self,
@@ -117,60 +138,71 @@ class BatchRunner:
         groups: int | None = None,
         seed: int = 0,
     ) -> Iterator[Episode]:
-        """Finished episodes, in the order in which they were begun; an environment that is free begins the next one.
+        """Yield finished episodes in the order in which they began; a free environment begins the next episode.
 
-        It ends after ``episodes``, when ``turns`` (a budget for all of them together) is spent, or when ``indices`` are
-        played; without any of these it does not end. Episode k plays the next of ``indices``, or a problem drawn from
-        (seed, k); with ``groups``, so many episodes in a row play one problem, drawn from (seed, group). What the
-        environment draws comes from (seed, k), too. Nothing of this depends on which episode finishes first.
+        The stream ends after ``episodes``, when ``turns`` are spent, or after the last of ``indices``. Without any of
+        these it never ends. Episode k plays the k-th of ``indices``, or a problem drawn from (seed, k); what the
+        environment draws also comes from (seed, k). So the result does not depend on which episode finishes first.
 
-        With an executor a verdict is waited for when the *next* episode in the same place ends, so what is handed out
-        between two calls of the policy does not depend on how long grading takes.
+        With an executor, the stream waits for the verdict of an episode when the *next* episode in the same
+        environment ends. So the episodes that it yields between two calls of the policy do not depend on how long
+        grading takes.
+
+        Args:
+            policy: One policy for all agents, or a mapping from agent to policy.
+            episodes: The number of episodes.
+            turns: The budget of turns for all episodes together. Unfinished episodes are truncated when it is spent.
+            indices: The problems in order.
+            groups: Play each problem this many times in a row, as one group. Problems without ``indices`` are then
+                drawn from (seed, group).
+            seed: The seed of the stream.
         """
-        ask, budget, seed = self._policy(policy), TurnBudget(turns), check_integer("seed", seed, 0)
+        policy_of, budget = self._policy_lookup(policy), TurnBudget(turns)
+        seed = check_integer("seed", seed, 0)
         times = 1 if groups is None else check_integer("groups", groups, 1)
-        starts = self._endless(None if indices is None else _iterable("indices", indices), times, seed)
+        starts = self._stream_starts(None if indices is None else _iterable("indices", indices), times, seed)
         if episodes is not None:
             starts = islice(starts, check_integer("episodes", episodes, 1))
-        return self._stream(ask, budget, starts)
+        return self._stream(policy_of, budget, starts)
 
     def _stream(
-        self, ask: Callable[[str], Policy], budget: TurnBudget, starts: Iterator[EpisodeStart]
+        self, policy_of: Callable[[str], Policy], budget: TurnBudget, starts: Iterator[EpisodeStart]
     ) -> Iterator[Episode]:
-        places = [_Slot(env) for env in self.envs]
-        ready: dict[int, Episode] = {}
+        slots = [_Slot(env) for env in self.envs]
+        ready: dict[int, Episode] = {}  # finished episodes that wait for an earlier one, by number
         next_number = 0
         self.finished = []
         try:
-            while playing := _fill(places, starts, budget):
-                wave(ask, [game for _, game in playing], budget, self.counts)
-                for place, game in playing:
+            while playing := _begin_episodes(slots, starts, budget):
+                play_wave(policy_of, [game for _, game in playing], budget, self.counts)
+                for slot, game in playing:
                     if game.env.over:
-                        game.submit(self._grader)
-                        self._receive(place.end(game, wait=self._grader.beside), ready)
+                        game.start_grading(self._grader)
+                        self._finish(slot.end(game, wait=self._grader.concurrent), ready)
                 while next_number in ready:
                     yield ready.pop(next_number)
                     next_number += 1
         except Exception:
-            for place in places:
-                if place.game is not None and place.game.env.over:
-                    self._receive(place.game, ready)
-            self._receive_all(places, ready)
+            for slot in slots:
+                if slot.playing is not None and slot.playing.env.over:
+                    self._finish(slot.playing, ready)
+            self._finish_all(slots, ready)
             self.finished = [ready[number] for number in sorted(ready)]
             raise
-        self._receive_all(places, ready)
+        self._finish_all(slots, ready)
         for number in sorted(ready):
             yield ready[number]
 
-    def _receive(self, game: LiveEpisode | None, ready: dict[int, Episode]) -> None:
+    def _finish(self, game: LiveEpisode | None, ready: dict[int, Episode]) -> None:
         if game is not None:
-            ready[game.episode.number] = game.book(self._grader, self.counts)
+            ready[game.episode.number] = game.finish(self._grader, self.counts)
 
-    def _receive_all(self, places: list[_Slot], ready: dict[int, Episode]) -> None:
-        for place in places:
-            self._receive(place.graded, ready)
+    def _finish_all(self, slots: list[_Slot], ready: dict[int, Episode]) -> None:
+        for slot in slots:
+            self._finish(slot.grading, ready)
 
-    def _policy(self, policy: Policies) -> Callable[[str], Policy]:
+    def _policy_lookup(self, policy: Policies) -> Callable[[str], Policy]:
+        """Validate the policy, or one policy per agent. Return a function from agent to policy."""
         if not isinstance(policy, Mapping):
             check_callable("policy", policy, ("requests",), classes=True)
             return lambda agent: policy
@@ -180,35 +212,37 @@ class BatchRunner:
             check_callable(f"policy of {agent}", policy[agent], ("requests",), classes=True)
         return policy.__getitem__
 
-    def _starts(
+    def _batch_starts(
         self, indices: Iterable[int] | None, groups: int | None, seeds: Iterable[int] | None
     ) -> list[EpisodeStart]:
-        """The episodes of ``play``, checked against the size."""
+        """Validate the arguments of ``play``. Return the episodes to begin, at most ``size``."""
         problems: list[int | None] = [None] * len(self.envs)
         if indices is not None:
             times = 1 if groups is None else check_integer("groups", groups, 1)
-            chosen = _several("indices", indices)
+            chosen = list(_iterable("indices", indices))
             problems = [index for index in chosen for _ in range(times)]
             if len(problems) > len(self.envs):
-                grouped = "" if groups is None else f" in groups of {groups}"
-                raise ValueError(f"indices has {len(chosen)} entries{grouped}: expected at most size={len(self.envs)}")
+                in_groups = "" if groups is None else f" in groups of {groups}"
+                raise ValueError(
+                    f"indices has {len(chosen)} entries{in_groups}: expected at most size={len(self.envs)}"
+                )
         elif groups is not None:
-            raise ValueError(f"groups={groups!r} without indices: expected the problems to repeat")
-        given = None if seeds is None else _several("seeds", seeds)
-        if given is not None and len(given) != len(problems):
-            raise ValueError(f"seeds has {len(given)} entries: expected {len(problems)}, one for each episode")
+            raise ValueError(f"groups={groups!r} without indices: expected indices=, the problems to repeat")
+        env_seeds = None if seeds is None else list(_iterable("seeds", seeds))
+        if env_seeds is not None and len(env_seeds) != len(problems):
+            raise ValueError(f"seeds has {len(env_seeds)} entries: expected {len(problems)}, one for each episode")
         starts = []
-        number_of: dict[Hashable, int] = {}
+        group_numbers: dict[Hashable, int] = {}
         members: dict[int, int] = {}
         for i, index in enumerate(problems):
-            group = number_of.setdefault(_group_key(i, index, groups), len(number_of))
+            group = group_numbers.setdefault(_group_key(i, index, groups), len(group_numbers))
             members[group] = members.get(group, -1) + 1
-            seed = None if given is None else check_integer("seeds", given[i], 0)
+            seed = None if env_seeds is None else check_integer("seeds", env_seeds[i], 0)
             starts.append(EpisodeStart(i, index, seed, group, members[group]))
         return starts
 
-    def _endless(self, indices: Iterable[int] | None, groups: int, seed: int) -> Iterator[EpisodeStart]:
-        """The episodes of ``stream``: a function of the arguments alone."""
+    def _stream_starts(self, indices: Iterable[int] | None, groups: int, seed: int) -> Iterator[EpisodeStart]:
+        """Yield the episodes of ``stream``, which are a function of the arguments alone."""
         size = UNLIMITED if self.task.size is None else self.task.size
         drawn = (int(np.random.default_rng([seed, _PROBLEMS, group]).integers(size)) for group in count())
         for group, index in enumerate(drawn if indices is None else indices):
@@ -219,60 +253,64 @@ class BatchRunner:
 
 
 class _Slot:
-    """A place of a stream: the game that plays and, while its verdict is awaited, the one before it. Each has an
-    environment of its own, so that one can be settled after the other has begun."""
+    """One of the ``size`` positions of a stream: the episode in play, and the previous one while it is graded.
+
+    Both need an environment of their own, so that the previous episode can be settled after the next one has begun.
+    """
 
     def __init__(self, env: FlexMG) -> None:
         self._envs = [env]
-        self.game: LiveEpisode | None = None
-        self.graded: LiveEpisode | None = None
+        self.playing: LiveEpisode | None = None
+        self.grading: LiveEpisode | None = None
 
     def begin(self, start: EpisodeStart) -> None:
-        """Begin a game in an environment that does not wait for a verdict."""
-        busy = self.graded.env if self.graded else None
+        """Begin an episode in an environment whose last episode is not being graded."""
+        busy = self.grading.env if self.grading else None
         if self._envs == [busy]:
             self._envs.append(self._envs[0].sibling(defer_grading=True))
-        self.game = LiveEpisode.begin(next(env for env in self._envs if env is not busy), start)
+        self.playing = LiveEpisode.begin(next(env for env in self._envs if env is not busy), start)
 
     def end(self, game: LiveEpisode, *, wait: bool) -> LiveEpisode | None:
-        """The game whose verdict is due: with ``wait`` the one before ``game``, if any, else ``game`` itself."""
-        self.game = None
+        """Return the episode to finish now: ``game`` itself, or with ``wait`` the one before it, if any."""
+        self.playing = None
         if not wait:
             return game
-        due, self.graded = self.graded, game
+        due, self.grading = self.grading, game
         return due
 
 
-def _fill(places: list[_Slot], starts: Iterator[EpisodeStart], budget: TurnBudget) -> list[tuple[_Slot, LiveEpisode]]:
-    """Begin the next episodes in the free places, no more of them than turns are left; then all that play."""
-    playing = sum(place.game is not None for place in places)
-    for place in places:
-        if place.game is None and (budget.left is None or playing < budget.left):
+def _begin_episodes(
+    slots: list[_Slot], starts: Iterator[EpisodeStart], budget: TurnBudget
+) -> list[tuple[_Slot, LiveEpisode]]:
+    """Begin episodes in the free slots, but no more than there are turns left. Return all episodes in play."""
+    playing = sum(slot.playing is not None for slot in slots)
+    for slot in slots:
+        if slot.playing is None and (budget.left is None or playing < budget.left):
             start = next(starts, None)
             if start is None:
                 break
-            place.begin(start)
+            slot.begin(start)
             playing += 1
-    return [(place, place.game) for place in places if place.game is not None]
+    return [(slot, slot.playing) for slot in slots if slot.playing is not None]
 
 
-def _group_key(place: int, index: int | None, groups: int | None) -> Hashable:
-    """What the episodes of a group share: their block of ``groups``, else the pinned problem; a drawn one is alone."""
+def _group_key(number: int, index: int | None, groups: int | None) -> Hashable:
+    """Return what the episodes of a group share: the same block of ``groups``, or else the same pinned problem.
+
+    An episode on a drawn problem is a group of its own.
+    """
     if groups is not None:
-        return "block", place // groups
-    return ("drawn", place) if index is None else ("problem", index)
+        return "block", number // groups
+    return ("drawn", number) if index is None else ("problem", index)
 
 
 def _iterable(name: str, values: Any) -> Iterable[Any]:
-    """``values``, or TypeError naming the argument."""
+    """Return ``values``, or raise TypeError unless they can be iterated over."""
     if not isinstance(values, Iterable) or isinstance(values, (str, Mapping)):
-        raise TypeError(f"{name}={values!r:.80}: got {type(values).__name__}, expected several, as in range(8)")
+        raise TypeError(
+            f"{name}={values!r:.80}: got {type(values).__name__}, expected an iterable of integers, such as range(8)"
+        )
     return values
-
-
-def _several(name: str, values: Any) -> list[Any]:
-    """All of them."""
-    return list(_iterable(name, values))
 
 
 __all__ = ["BatchRunner", "Counts", "Episode", "Policies", "Policy", "Reply", "Request", "Step"]

@@ -1,4 +1,4 @@
-"""One wave of a batch: gather the requests of all games, ask once for each agent, apply the replies at their turns."""
+"""One wave of a batch: collect the requests of all episodes, call the policy once per agent, apply the replies."""
 
 from __future__ import annotations
 
@@ -7,13 +7,21 @@ from dataclasses import dataclass, field
 
 from marft_envs.arguments import check_integer
 from marft_envs.batch.episode import Counts, Episode, Policy, Reply, Request, Step
-from marft_envs.batch.grader import Grader, Pending
+from marft_envs.batch.grader import Grader, PendingVerdicts
 from marft_envs.game.flex_mg import FlexMG
 
 
 @dataclass(frozen=True, slots=True)
 class EpisodeStart:
-    """How an episode begins. number: its own in the call. index None: the environment draws it."""
+    """The settings of an episode that has not begun.
+
+    Attributes:
+        number: The number of the episode in its call of ``play`` or ``stream``.
+        index: The problem; None if the environment draws it.
+        seed: The seed of ``reset``, or None.
+        group: As in ``Request``.
+        member: As in ``Request``.
+    """
 
     number: int
     index: int | None
@@ -23,17 +31,22 @@ class EpisodeStart:
 
 
 class TurnBudget:
-    """How many turns may still be played. turns None: as many as it takes."""
+    """The number of turns that may still be played.
+
+    Args:
+        turns: The total; None for no limit.
+    """
 
     def __init__(self, turns: int | None) -> None:
         self.turns = self.left = turns if turns is None else check_integer("turns", turns, 1)
 
     @property
     def spent(self) -> bool:
+        """Whether no turn is left."""
         return self.left == 0
 
     def take(self) -> bool:
-        """Take one turn; False when none is left."""
+        """Take one turn. Return False if none is left."""
         if self.left is None:
             return True
         if not self.left:
@@ -44,18 +57,25 @@ class TurnBudget:
 
 @dataclass(slots=True)
 class LiveEpisode:
-    """An environment in the middle of an episode. held: replies that wait for their agent's turn. asked: how many
-    actions were asked for. grading: verdicts, or the promise of them, once it is over."""
+    """An episode in progress.
+
+    Attributes:
+        env: The environment that plays it.
+        episode: The record that is returned at the end.
+        pending: Replies that wait for their agent's turn, by agent.
+        requested: How many actions were requested so far.
+        verdicts: The verdicts or their futures, after grading has started.
+    """
 
     env: FlexMG
     episode: Episode
-    held: dict[str, Step] = field(default_factory=dict)
-    asked: int = 0
-    grading: Pending | None = None
+    pending: dict[str, Step] = field(default_factory=dict)
+    requested: int = 0
+    verdicts: PendingVerdicts | None = None
 
     @classmethod
     def begin(cls, env: FlexMG, start: EpisodeStart) -> LiveEpisode:
-        """Reset ``env`` to the beginning of an episode."""
+        """Reset ``env`` and begin an episode."""
         env.reset(seed=start.seed, options=None if start.index is None else {"index": start.index})
         episode = Episode(
             env.problem.index,
@@ -69,74 +89,91 @@ class LiveEpisode:
         return cls(env, episode)
 
     def request(self, agent: str) -> Request:
-        """Ask for an action of ``agent``, which may act now."""
-        env, episode, turn = self.env, self.episode, self.asked
-        self.asked += 1
+        """Return the request for an action of ``agent``, which may act now."""
+        env, episode, turn = self.env, self.episode, self.requested
+        self.requested += 1
         return Request(
             episode.number, episode.index, agent, env.round, turn, env.observe(agent), episode.group, episode.member
         )
 
-    def hold(self, request: Request, reply: str | Reply) -> None:
-        """Keep a reply until it is its agent's turn."""
-        text, kept = (reply.text, reply.kept) if isinstance(reply, Reply) else (reply, None)
-        self.held[request.agent] = Step(request, text, kept)
+    def add_reply(self, request: Request, reply: str | Reply) -> None:
+        """Store a reply until it is its agent's turn."""
+        text, data = (reply.text, reply.data) if isinstance(reply, Reply) else (reply, None)
+        self.pending[request.agent] = Step(request, text, data)
 
-    def apply(self) -> int:
-        """Play the held replies while it is their agents' turn. Returns how many cannot be used: the episode, or the
-        round that they were given in, is over."""
-        env, held = self.env, self.held
-        while held and not env.over:
-            step = held.get(env.agent_selection)
+    def play_pending(self) -> int:
+        """Play the pending replies in turn order, as far as they reach.
+
+        Returns:
+            The number of replies that were discarded, because their round or the episode is over.
+        """
+        env, pending = self.env, self.pending
+        while pending and not env.over:
+            step = pending.get(env.agent_selection)
             if step is None or step.request.round != env.round:
                 break
-            del held[step.request.agent]
+            del pending[step.request.agent]
             env.step(step.text)
             self.episode.steps.append(step)
-        stale = [agent for agent, step in held.items() if env.over or step.request.round != env.round]
+        stale = [agent for agent, step in pending.items() if env.over or step.request.round != env.round]
         for agent in stale:
-            del held[agent]
+            del pending[agent]
         return len(stale)
 
-    def submit(self, grader: Grader) -> None:
-        """Begin to grade a game that is over; one that was cut is not graded."""
-        cut = any(self.env.truncations.values())
-        self.grading = {} if cut else grader.submit(self.env)
+    def start_grading(self, grader: Grader) -> None:
+        """Start to grade a game that is over. A truncated game is not graded."""
+        truncated = any(self.env.truncations.values())
+        self.verdicts = {} if truncated else grader.submit(self.env)
 
-    def book(self, grader: Grader, counts: Counts) -> Episode:
-        """The finished episode; waits for its verdicts."""
-        if self.grading is None:
-            self.submit(grader)
-        self.env.settle(grader.collect(self.grading or {}))
-        self.episode.close(self.env)
+    def finish(self, grader: Grader, counts: Counts) -> Episode:
+        """Wait for the verdicts, settle the game, and return the finished episode."""
+        if self.verdicts is None:
+            self.start_grading(grader)
+        self.env.settle(grader.collect(self.verdicts or {}))
+        self.episode.record_result(self.env)
         counts.add(self.episode)
         return self.episode
 
 
-def wave(ask: Callable[[str], Policy], games: Sequence[LiveEpisode], budget: TurnBudget, counts: Counts) -> None:
-    """Ask for everything that can be asked for, one call an agent; then apply what is due.
+def play_wave(
+    policy_of: Callable[[str], Policy], games: Sequence[LiveEpisode], budget: TurnBudget, counts: Counts
+) -> None:
+    """Request all actions that can be requested now, with one call per agent, and play them.
 
-    When the budget is spent in it, the games that are still unfinished end truncated.
+    If this spends the budget, the unfinished games are truncated.
+
+    Args:
+        policy_of: Returns the policy of an agent.
+        games: The episodes in progress.
+        budget: The turns left for the whole call.
+        counts: Updated in place.
     """
-    waiting: dict[str, list[tuple[LiveEpisode, Request]]] = {}
+    by_agent: dict[str, list[tuple[LiveEpisode, Request]]] = {}
     for game in games:
         for agent in game.env.generation:
-            if agent not in game.held and budget.take():
-                waiting.setdefault(agent, []).append((game, game.request(agent)))
-    for agent, group in waiting.items():
-        requests = [request for _, request in group]
-        replies = ask(agent)(requests)
-        if isinstance(replies, (str, bytes, dict)) or not isinstance(replies, Sequence):
-            raise TypeError(
-                f"policy returned {type(replies).__name__} for {agent}: expected a list with a str or Reply for each "
-                f"of its {len(requests)} requests"
-            )
-        if len(replies) != len(requests):
-            raise ValueError(f"policy returned {len(replies)} replies for {agent}: expected {len(requests)}")
-        counts.turns += len(requests)
+            if agent not in game.pending and budget.take():
+                by_agent.setdefault(agent, []).append((game, game.request(agent)))
+    for agent, group in by_agent.items():
+        replies = _replies(policy_of(agent), agent, [request for _, request in group])
+        counts.turns += len(group)
         for (game, request), reply in zip(group, replies, strict=True):
-            game.hold(request, reply)
+            game.add_reply(request, reply)
+    # Only now: no agent of this wave may see an action of another agent of the same wave.
     for game in games:
-        counts.unused += game.apply()
+        counts.discarded += game.play_pending()
         if budget.spent and not game.env.over:
-            counts.unused += len(game.held)
+            counts.discarded += len(game.pending)
             game.env.truncate(f"the budget of {budget.turns} turns is spent")
+
+
+def _replies(policy: Policy, agent: str, requests: list[Request]) -> Sequence[str | Reply]:
+    """Call the policy and validate the number of its replies."""
+    replies = policy(requests)
+    if isinstance(replies, (str, bytes, dict)) or not isinstance(replies, Sequence):
+        raise TypeError(
+            f"policy returned {type(replies).__name__} for {agent}: expected a list with a str or Reply for each "
+            f"of its {len(requests)} requests"
+        )
+    if len(replies) != len(requests):
+        raise ValueError(f"policy returned {len(replies)} replies for {agent}: expected {len(requests)}")
+    return replies

@@ -159,7 +159,7 @@ def episode_of(env: Any, seed: int | None = None) -> Episode:
         raise TraceError(f"{game}: grading was deferred and is not settled; expected env.settle(env.grade()) first")
     problem = game.problem
     episode = Episode(problem.index, problem=problem, transcript=game.transcript, steps=_steps(game, seed), seed=seed)
-    episode.close(game)
+    episode.record_result(game)
     return episode
 
 

@@ -17,7 +17,7 @@ def test_unpadding_gives_the_episodes_back(duo):
     for agent, turns in batch.turns.items():
         for i in range(len(turns)):
             step = duo.episodes[int(turns.episode[i])].steps[int(turns.slot[i])]
-            kept = step.kept
+            kept = step.data
             assert step.request.agent == agent
             assert turns.tokens[i][turns.token_mask[i]].tolist() == list(kept.prompt_ids + kept.action_ids)
             assert int(turns.prompt_length[i]) == len(kept.prompt_ids)

@@ -112,7 +112,7 @@ def test_the_policy_is_scored_on_what_it_played():
 def test_a_truncated_episode_is_judged_by_views_without_private_parts():
     run = run_with(False, max_turns=3)
     batch, episodes = batch_of(run)
-    assert batch.views is not None and episodes[0].final is not None
+    assert batch.views is not None and episodes[0].final_state is not None
     private = {number for e in episodes for number in e.problem.private.values()}
     for agent in run.policy.agents:
         assert not any(number in prompt for prompt in read(run, batch.views.turns[agent]) for number in private)

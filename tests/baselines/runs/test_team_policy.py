@@ -144,7 +144,7 @@ def test_text_passes_as_text_between_tokenizers(other_tokenizer):
     played = [run.testing.play(run.policy.cast(None), indices=range(6)) for run in teams]
     texts = [[turn.text for episode in episodes for turn in episode.transcript] for episodes in played]
     assert texts[0] == texts[1] and len(set(texts[0])) > 3
-    ids = [[step.kept.action_ids for episode in episodes for step in episode.steps] for episodes in played]
+    ids = [[step.data.action_ids for episode in episodes for step in episode.steps] for episodes in played]
     assert ids[0][0::2] == ids[1][0::2] and ids[0][1] != ids[1][1]  # the reasoner's are the same, the actor's not
 
 
@@ -161,7 +161,7 @@ def test_a_scripted_agent_is_read_and_not_trained(tmp_path):
     turns = batch.turns["agent_1"]
     read = tokenizer.decode(turns.tokens[0][turns.token_mask[0]][turns.prompt_length[0] :])
     assert read == "12" + tokenizer.eos_token
-    by_models = sum(len(s.kept.action_ids) for e in episodes for s in e.steps if s.request.agent != "agent_1")
+    by_models = sum(len(s.data.action_ids) for e in episodes for s in e.steps if s.request.agent != "agent_1")
     assert cast.generated_tokens == by_models
     metrics = run.learner.update(batch)
     assert list(metrics["agents"]) == ["agent_0", "agent_2", "agent_3"] and list(run.policy.adapter_of) == [
