@@ -28,7 +28,7 @@ def message_statistics(episodes: Sequence[Episode], agents: Sequence[str]) -> di
             agent, text = step.request.agent, step.text.strip()
             texts[agent].append(text)
             repeated[agent] += bool(text) and text in earlier
-            tokens[agent] += len(getattr(step.kept, "action_ids", ()))
+            tokens[agent] += len(getattr(step.data, "action_ids", ()))
             earlier.add(text)
     return {
         agent: {

@@ -117,7 +117,7 @@ class Run:
 
     def _can_bootstrap(self, episode: Episode) -> bool:
         """Whether an outside limit has cut it and a critic can stand in for its score."""
-        return episode.final is not None and bool(episode.steps) and self.learner.critic is not None
+        return episode.final_state is not None and bool(episode.steps) and self.learner.critic is not None
 
     def _batch(self, episodes: Sequence[Episode], cast: TeamSampler) -> Batch | None:
         """What is learned from; None where nothing is left."""

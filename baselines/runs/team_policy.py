@@ -59,11 +59,11 @@ class TeamSampler:
         for step in episode.steps:
             agent = step.request.agent
             ids = self.public_prompt(agent, without(agent, step.request.observation))
-            steps.append(replace(step, kept=replace(step.kept, prompt_ids=tuple(ids))))
-        final = episode.final
+            steps.append(replace(step, data=replace(step.data, prompt_ids=tuple(ids))))
+        final = episode.final_state
         if final is not None:
             final = replace(final, observations={a: without(a, seen) for a, seen in final.observations.items()})
-        return replace(episode, steps=steps, final=final)
+        return replace(episode, steps=steps, final_state=final)
 
     def public_prompt(self, agent: str, observation: Mapping[str, Any]) -> list[int]:
         """The ids of an observation of a ``public`` episode, which may hold no text at all."""
