@@ -1,15 +1,18 @@
-# make compare: the main job. make test: the tests. Both make .venv first, from nothing but Python >= 3.11.
-# PYTHON=python3.12 chooses the interpreter; see README.md for a CPU or CUDA build of torch.
+# The targets of this repository. Each makes .venv first where it is missing, from nothing but Python >= 3.11 and make.
+# PYTHON=python3.12 chooses the interpreter; docs/install.md says how to choose a CPU or CUDA build of torch.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+DOCS_STAMP := $(VENV)/.installed-docs
 PRESET ?= quick
+# Tests run in one process per core; a test process never uses more than one thread.
+WORKERS ?= auto
 
 export OMP_NUM_THREADS ?= 1
 export HF_HUB_DISABLE_TELEMETRY := 1
 
-.PHONY: setup compare test test-all test-interop check clean
+.PHONY: setup compare test test-all test-interop check docs clean
 
 setup: $(STAMP)
 
@@ -25,10 +28,10 @@ compare: setup
 	$(BIN)/python benchmarks/compare.py --preset $(PRESET) --resume
 
 test: setup
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not interop"
 
 test-all: setup
-	$(BIN)/python -m pytest -m "not interop"
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not interop"
 
 test-interop: setup
 	$(BIN)/python -m pytest -m interop tests/interop
@@ -38,7 +41,15 @@ check: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not interop"
+
+docs: $(DOCS_STAMP)
+	$(BIN)/mkdocs build --strict --quiet
+	@echo "the documentation is in site/index.html"
+
+$(DOCS_STAMP): $(STAMP)
+	$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -q -c constraints.txt -e '.[docs]'
+	@touch $@
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info
+	rm -rf $(VENV) build dist site *.egg-info
