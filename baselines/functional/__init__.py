@@ -1,1 +1,1 @@
-"""Advantages, losses and ratios: pure functions of tensors."""
+"""Advantages, losses and probability ratios as pure functions of tensors (equations: docs/reference/algorithms.md)."""

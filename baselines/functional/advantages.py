@@ -1,7 +1,8 @@
-"""Generalised advantage estimation along the chain of turns and tokens: pure functions of tensors.
+"""Advantage estimation as pure functions of tensors.
 
-Axes: B sequences, K decisions (turns or tokens) in a flat list (1,1), ..., (1,n_1), (2,1), ... of rounds t and
-positions m.
+Axes: B sequences (episodes), K decisions (turns or tokens) of a sequence, T rounds, n agents. The K decisions form a
+flat list (1, 1), ..., (1, n_1), (2, 1), ... over rounds t and positions m in the execution order. Masks and flags are
+bool; True means "counts" or "holds".
 """
 
 from __future__ import annotations
@@ -13,8 +14,18 @@ from torch import Tensor
 
 
 class Discounts(NamedTuple):
-    """gamma, lam: across rounds. gamma_in, lam_in: from an agent to its successor inside a round, where no environment
-    time passes. gamma_tok, lam_tok: from token to token of one message (algorithms.md 2.2 and 3)."""
+    """Discount factors and GAE's lambdas for the three boundaries between two decisions.
+
+    Source: docs/reference/algorithms.md, sections 2.2 and 3.
+
+    Attributes:
+        gamma: Discount from one round to the next.
+        lam: Lambda from one round to the next.
+        gamma_in: Discount from an agent to its successor inside a round, where no environment time passes.
+        lam_in: Lambda from an agent to its successor inside a round.
+        gamma_tok: Discount from one token to the next of the same message.
+        lam_tok: Lambda from one token to the next of the same message.
+    """
 
     gamma: float
     lam: float
@@ -34,7 +45,7 @@ def token_gae(
     final_values: Tensor,
     discounts: Discounts,
 ) -> tuple[Tensor, Tensor]:
-    """Advantages and returns over flat lists of tokens, with MARFT's three Bellman targets (algorithms.md 3).
+    """Return advantages and returns over flat lists of tokens, with MARFT's three Bellman targets.
 
         inner token:     delta_k = r_k + gamma_tok V_{k+1} - V_k;   A_k = delta_k + gamma_tok lam_tok A_{k+1}
         last of a turn:  delta_k = r_k + gamma_in V_{k+1} - V_k;    A_k = delta_k + gamma_in lam_in A_{k+1}
@@ -42,16 +53,30 @@ def token_gae(
                          A_k = delta_k + gamma lam (1 - ended_k) A_{k+1}
         return:          G_k = A_k + V_k
 
-    V_next is V_{k+1} while the episode goes on, and final_values_k where it ended: at a truncation the value of that
-    episode's *own* final history, never the next episode's first. (Cut in the middle of a round, an episode goes on in
-    that round: gamma_in, as for every other turn in it.) MARFT, arXiv 2504.16129, with the two flags that its published
-    code merges (golden G1-G5).
+    V_next is V_{k+1} while the episode continues, and final_values_k where it ended: after a truncation it is the value
+    of the episode's *own* final history, never the first value of the next episode. An episode that was truncated in
+    the middle of a round would have continued in that round, so its last turn uses gamma_in like the others.
 
-    rewards, values, final_values: [B, K] floats. turn_end, round_end: [B, K] bool, True on a turn's last token, and on
-    that of a round's last turn (which is a turn's end, too). terminated, ended: [B, K] bool, read on a turn's end
-    only; terminated implies ended. Episodes may follow each other in a row; padding behind the last token is harmless
-    (and its output meaningless). Returns ([B, K], [B, K]). Raises ValueError for shapes that differ and flags that
-    contradict each other.
+    Source: MARFT, Liao et al. 2025, https://arxiv.org/abs/2504.16129; docs/reference/algorithms.md, section 3. The
+    published code has one flag where this function has two (terminated, ended); golden numbers G1 to G5 hold both.
+
+    Args:
+        rewards: [B, K] floats.
+        values: [B, K] floats, the critic's value before each token.
+        turn_end: [B, K] bool, True on the last token of every turn.
+        round_end: [B, K] bool, True on the last token of a round's last turn. Implies ``turn_end``.
+        terminated: [B, K] bool, read where ``turn_end`` is True: the task is over, so nothing is bootstrapped.
+            Implies ``ended``.
+        ended: [B, K] bool, read where ``turn_end`` is True: the episode terminated or was truncated.
+        final_values: [B, K] floats, read where an episode was truncated.
+        discounts: The discount factors and lambdas of the three boundaries.
+
+    Returns:
+        Advantages and returns, [B, K] each. Several episodes may follow each other in one row. Padding after the last
+        token is allowed; the results at padded positions have no meaning.
+
+    Raises:
+        ValueError: If the shapes differ or two flags contradict each other.
     """
     tensors = (rewards, values, turn_end, round_end, terminated, ended, final_values)
     shapes = {tuple(x.shape) for x in tensors}
@@ -64,12 +89,16 @@ def token_gae(
     d = discounts
     gamma = _by_boundary(values, turn_end, round_end, d.gamma_tok, d.gamma_in, d.gamma)
     trace = gamma * _by_boundary(values, turn_end, round_end, d.lam_tok, d.lam_in, d.lam)
+    # The flags are masked with turn_end: callers may set them on every token of a turn.
     cut, stop = turn_end & ended, turn_end & terminated
     advantages = torch.zeros_like(values)
     following_advantage = following_value = torch.zeros_like(values[:, 0])
     for k in reversed(range(values.shape[1])):
+        # Two flags, two effects. `stop` removes the bootstrap. `cut` removes the trace and replaces the next value in
+        # the row, which belongs to another episode or is padding, by the episode's own final value.
         v_next = torch.where(cut[:, k], final_values[:, k], following_value).masked_fill(stop[:, k], 0.0)
         delta = rewards[:, k] + gamma[:, k] * v_next - values[:, k]
+        # masked_fill, not a product with (1 - cut): a NaN in another episode would survive the product.
         following_advantage = delta + trace[:, k] * following_advantage.masked_fill(cut[:, k], 0.0)
         following_value = values[:, k]
         advantages[:, k] = following_advantage
@@ -85,25 +114,58 @@ def chained_gae(
     final_values: Tensor,
     discounts: Discounts,
 ) -> tuple[Tensor, Tensor]:
-    """``token_gae`` where every decision is a whole turn: the successor's value is the bootstrap (algorithms.md 2.2).
+    """Return advantages and returns where every decision is a whole turn, and its successor's value is the bootstrap.
 
-    One turn a round gives ordinary GAE (Schulman et al. 2016, arXiv 1506.02438, eq. 16): the *own* bootstrap is this
-    function on one agent's turns. All tensors [B, K].
+    This is ``token_gae`` with one token per turn. On a single agent's turns, one per round, it is ordinary GAE and so
+    the *own* bootstrap of IPPO and MAPPO:
+
+        A_t = sum_l (gamma lam)^l delta_{t+l},    delta_t = r_t + gamma V_{t+1} - V_t
+
+    Source: docs/reference/algorithms.md, section 2.2; eq. 16, Schulman et al. 2016, https://arxiv.org/abs/1506.02438.
+
+    Args:
+        rewards: [B, K] floats.
+        values: [B, K] floats, the critic's value before each turn.
+        round_end: [B, K] bool, True on a round's last turn.
+        terminated: [B, K] bool, True on the last turn of an episode whose task is over. Implies ``ended``.
+        ended: [B, K] bool, True on the last turn of every episode.
+        final_values: [B, K] floats, read where an episode was truncated.
+        discounts: ``gamma_tok`` and ``lam_tok`` are not used.
+
+    Returns:
+        Advantages and returns, [B, K] each.
+
+    Raises:
+        ValueError: If the shapes differ or two flags contradict each other.
     """
     turn_end = torch.ones_like(round_end)
     return token_gae(rewards, values, turn_end, round_end, terminated, ended, final_values, discounts)
 
 
 def _by_boundary(like: Tensor, turn_end: Tensor, round_end: Tensor, inner: float, turn: float, across: float) -> Tensor:
-    """[B, K] in the type of ``like``: ``across`` on a round's end, ``turn`` on another turn's end, else ``inner``."""
-    table = torch.full_like(like, inner).masked_fill(turn_end, turn)
-    return table.masked_fill(round_end, across)
+    """Return [B, K] like ``like``: ``across`` at a round's end, ``turn`` at another turn's end, else ``inner``."""
+    factors = torch.full_like(like, inner).masked_fill(turn_end, turn)
+    return factors.masked_fill(round_end, across)
 
 
 def whiten(advantages: Tensor, mask: Tensor, eps: float = 1e-8) -> Tensor:
-    """(A - mean) / (std + eps) over the entries where mask is True; the others become 0.
+    """Return (A - mean) / (std + eps) over the entries where the mask is True, and 0 elsewhere.
 
-    advantages: [...] floats. mask: [...] bool, explicit, so an advantage of exactly zero counts.
+    The mask is explicit because an advantage of exactly zero is a valid entry. The standard deviation is the
+    population's (divided by the number of entries, not by one less).
+
+    Source: docs/reference/algorithms.md, section 2.3.
+
+    Args:
+        advantages: [...] floats.
+        mask: [...] bool, of the same shape.
+        eps: Added to the standard deviation.
+
+    Returns:
+        Whitened advantages, of the same shape.
+
+    Raises:
+        ValueError: If the shapes differ.
     """
     if advantages.shape != mask.shape:
         raise ValueError(f"whiten: shapes {tuple(advantages.shape)} and {tuple(mask.shape)}: expected the same")
@@ -115,30 +177,54 @@ def whiten(advantages: Tensor, mask: Tensor, eps: float = 1e-8) -> Tensor:
 
 
 def group_advantages(score: Tensor, group: Tensor, eps: float = 1e-4) -> tuple[Tensor, Tensor]:
-    """A = (R - mean of the group) / (std of the group + eps), and which episodes are of a group with variance.
+    """Return each episode's advantage over its group, and which episodes belong to a group with variance.
 
-    MAGRPO, arXiv 2508.04652; algorithms.md 4. The others have A = 0 and must be dropped.
-    score: [B]. group: [B] whole numbers, equal for episodes on one problem. -> [B], [B] bool
+        A_b = (R_b - mean of the group) / (std of the group + eps)
+
+    Episodes of a group without variance have A = 0 and must be dropped.
+
+    Source: MAGRPO, https://arxiv.org/abs/2508.04652; docs/reference/algorithms.md, section 4.
+
+    Args:
+        score: [B] floats.
+        group: [B] integers, equal for episodes on the same problem.
+        eps: Added to the standard deviation.
+
+    Returns:
+        Advantages [B], and [B] bool, False where all scores of the group are equal.
     """
     _, index = group.unique(return_inverse=True)
     ones = torch.ones_like(score)
     count = torch.zeros_like(score).index_add(0, index, ones)[index]
     centred = score - torch.zeros_like(score).index_add(0, index, score)[index] / count
     std = (torch.zeros_like(score).index_add(0, index, centred**2)[index] / count).sqrt()
+    # Not `std > 0`: the mean of equal floats may differ from them in the last bit.
     keep = std > 1e-6
     return torch.where(keep, centred / (std + eps), torch.zeros_like(score)), keep
 
 
 def maporl_returns(scores: Tensor, gamma: float) -> Tensor:
-    """R[t, i] = (s[t, i] + sum_{t'>t} gamma^(t'-t) mean_a s[t', a]) / sum_{k=0}^{T-1-t} gamma^k.
+    """Return MAPoRL's return of every reply, for tasks that score each agent's reply in each round.
 
-    The return of MAPoRL (arXiv 2502.18439) where a task scores every agent's reply; golden G7. scores: [..., T, n]; NaN
-    where an agent did not reply, which is in no mean, and in the rounds behind an episode's own T. -> same
+        R[t, i] = (s[t, i] + sum_{t' > t} gamma^(t' - t) mean_a s[t', a]) / sum_{k=0}^{T-1-t} gamma^k
+
+    Source: MAPoRL, https://arxiv.org/abs/2502.18439; docs/reference/algorithms.md, section 4; golden number G7.
+
+    Args:
+        scores: [..., T, n] floats for T rounds and n agents. NaN where an agent did not reply, which no mean counts,
+            and in all rounds after an episode's own last one.
+        gamma: Discount from one round to the next.
+
+    Returns:
+        Returns, [..., T, n]; NaN where the score is NaN.
     """
     returns = torch.empty_like(scores)
+    # following = sum_{t' > t} gamma^(t' - t) mean_a s[t', a];  weight = sum_{k=0}^{T-1-t} gamma^k.
     following = weight = torch.zeros_like(scores[..., 0, 0])
     for t in reversed(range(scores.shape[-2])):
         mean = scores[..., t, :].nanmean(-1)
+        # The mean is NaN exactly where nobody replied. Those rounds come after the episode's end, so both sums stay at
+        # 0 there and each episode has its own T.
         played = ~mean.isnan()
         weight = torch.where(played, 1 + gamma * weight, weight)
         returns[..., t, :] = (scores[..., t, :] + following.unsqueeze(-1)) / weight.unsqueeze(-1)

@@ -1,31 +1,42 @@
-"""The losses of the PPO family: pure functions of tensors.
+"""The losses of the PPO family and statistics of a critic, as pure functions of tensors.
 
-Axes: N turns, T tokens, U decisions of a turn (its tokens, or the one action). Masks: True = counts.
+Axes: N turns, T tokens, U decisions of a turn (its tokens, or the one action). Masks: True means "counts".
 """
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 Aggregation = Literal["token_mean", "turn_mean", "agent_balanced"]
-AGGREGATIONS = ("token_mean", "turn_mean", "agent_balanced")
+AGGREGATIONS: tuple[str, ...] = get_args(Aggregation)
 KLEstimator = Literal["k1", "k2", "k3"]
-KL_ESTIMATORS = ("k1", "k2", "k3")
+KL_ESTIMATORS: tuple[str, ...] = get_args(KLEstimator)
 
 
 def loss_weights(mask: Tensor, agent: Tensor, aggregation: Aggregation) -> Tensor:
-    """The share of each decision in a loss: 0 where the mask is False, and summing to 1 (algorithms.md 3).
+    """Return the weight of each decision in a loss: 0 where the mask is False, and 1 in total.
 
         token_mean:      1 / (all decisions)
         turn_mean:       1 / (decisions of its turn x turns)
         agent_balanced:  1 / (decisions of its agent x agents)
 
-    mask: [N, U] bool, N turns of U decisions (tokens, or one action); every turn has at least one. agent: [N] whole
-    numbers; different ones only where agents share an adapter. -> [N, U]
+    Source: docs/reference/algorithms.md, section 3.
+
+    Args:
+        mask: [N, U] bool: N turns of U decisions. Every turn has at least one.
+        agent: [N] integers, the index of the agent that acted. More than one value occurs only where agents share an
+            adapter.
+        aggregation: "token_mean", "turn_mean" or "agent_balanced".
+
+    Returns:
+        [N, U] floats.
+
+    Raises:
+        ValueError: If the aggregation is unknown.
     """
     share = mask.float()
     per_turn = share.sum(-1, keepdim=True)
@@ -41,34 +52,69 @@ def loss_weights(mask: Tensor, agent: Tensor, aggregation: Aggregation) -> Tenso
 
 
 class PolicyLoss(NamedTuple):
-    """loss: scalar. clip_fraction: scalar in [0, 1], the weight of decisions whose ratio left [1 - eps, 1 + eps]."""
+    """The clipped surrogate loss of some decisions.
+
+    Attributes:
+        loss: Scalar.
+        clip_fraction: Scalar in [0, 1], the total weight of the decisions whose ratio is outside [1 - eps, 1 + eps].
+    """
 
     loss: Tensor
     clip_fraction: Tensor
 
 
 def clipped_policy_loss(ratio: Tensor, advantage: Tensor, clip: float, factor: Tensor, weights: Tensor) -> PolicyLoss:
-    """sum over decisions of w max(-rho M A, -clip(rho, 1 - eps, 1 + eps) M A).
+    """Return PPO's clipped surrogate loss, with the compounded factor M outside the clip.
 
-    Schulman et al. 2017, arXiv 1707.06347, eq. 7; the compounded factor M of MARFT's sequential update stands *outside*
-    the clip (algorithms.md 2.4; M = 1 gives PPO). ratio, advantage, factor, weights: [N, U], see ``loss_weights``.
-    clip: eps.
+        L = sum over decisions of w max(-rho M A, -clip(rho, 1 - eps, 1 + eps) M A)
+
+    With M = 1 and equal weights it is the negative of eq. 7, Schulman et al. 2017, https://arxiv.org/abs/1707.06347.
+    M is the factor of MARFT's sequential update (https://arxiv.org/abs/2504.16129; docs/reference/algorithms.md,
+    sections 2.3 and 2.4; golden number G6).
+
+    Args:
+        ratio: [N, U] floats, rho = pi_new / pi_old of each decision.
+        advantage: [N, U] floats.
+        clip: eps > 0.
+        factor: [N, U] floats, M of each decision; no gradient reaches it.
+        weights: [N, U] floats, see ``loss_weights``.
+
+    Returns:
+        The loss and the weight of the clipped decisions.
+
+    Raises:
+        ValueError: If the shapes differ.
     """
     shapes = [tuple(x.shape) for x in (ratio, advantage, factor, weights)]
     if len(set(shapes)) != 1:
         raise ValueError(f"clipped_policy_loss: shapes {shapes}: expected one shape [N, U]")
+    # M multiplies the advantage. Inside the clip, clip(rho M), a factor beyond 1 +- eps would stop the gradient of an
+    # agent that has not moved yet.
     weighted = factor.detach() * advantage
     loss = torch.maximum(-ratio * weighted, -ratio.clamp(1 - clip, 1 + clip) * weighted)
     return PolicyLoss((weights * loss).sum(), (weights * ((ratio - 1).abs() > clip)).sum())
 
 
 def kl_to_reference(logprobs: Tensor, reference: Tensor, mask: Tensor, estimator: KLEstimator = "k3") -> Tensor:
-    """An estimate of KL(pi_theta || pi_0) for each token, on tokens sampled from pi_theta; 0 where the mask is False.
+    """Return an estimate of KL(pi_theta || pi_0) for each token, on tokens that were sampled from pi_theta.
 
         k1 = l - l0        k2 = (l - l0)^2 / 2        k3 = exp(l0 - l) - 1 - (l0 - l)
 
-    Schulman 2020, http://joschu.net/blog/kl-approx.html; algorithms.md 2.6. k1 and k3 are unbiased; k2 and k3 are
-    never negative. logprobs, reference, mask: [N, T] -> [N, T]
+    k1 and k3 are unbiased; k2 and k3 are never negative.
+
+    Source: Schulman 2020, http://joschu.net/blog/kl-approx.html; docs/reference/algorithms.md, section 2.6.
+
+    Args:
+        logprobs: [N, T] floats, l = log pi_theta.
+        reference: [N, T] floats, l0 = log pi_0.
+        mask: [N, T] bool, the action's tokens.
+        estimator: "k1", "k2" or "k3".
+
+    Returns:
+        [N, T] floats, 0 where the mask is False.
+
+    Raises:
+        ValueError: If the estimator is unknown.
     """
     log_ratio = (reference - logprobs).masked_fill(~mask, 0.0)
     if estimator == "k1":
@@ -81,17 +127,41 @@ def kl_to_reference(logprobs: Tensor, reference: Tensor, mask: Tensor, estimator
 
 
 def adapted_coefficient(beta: float, kl: float, target: float) -> float:
-    """beta (1 + clip(KL / target - 1, -.2, .2) / 2): at most a tenth up or down an update.
+    """Return the KL coefficient for the next update, moved towards a target KL by at most a tenth.
 
-    The proportional controller of Ziegler et al. 2019, arXiv 1909.08593, section 2.2. target: > 0.
+        beta (1 + clip(KL / target - 1, -0.2, 0.2) / 2)
+
+    Source: the proportional controller of section 2.2, Ziegler et al. 2019, https://arxiv.org/abs/1909.08593;
+    docs/reference/algorithms.md, section 2.6.
+
+    Args:
+        beta: The coefficient of this update.
+        kl: The mean KL per token in this update.
+        target: The KL to reach, > 0.
+
+    Returns:
+        The new coefficient.
     """
     return beta * (1 + max(-0.2, min(0.2, kl / target - 1)) / 2)
 
 
 def clipped_value_loss(value: Tensor, old_value: Tensor, target: Tensor, clip: float, delta: float = 1.0) -> Tensor:
-    """mean of max(huber(V - G), huber(V_old + clamp(V - V_old, -eps, eps) - G)): PPO's clipped value loss with Huber.
+    """Return PPO's clipped value loss, with the Huber loss in place of the square.
 
-    Schulman et al. 2017's code; algorithms.md 2.5. value, old_value, target: [B]. clip: eps > 0. -> scalar
+        mean of max(huber(V - G), huber(V_old + clamp(V - V_old, -eps, eps) - G))
+
+    Source: the code of Schulman et al. 2017, https://arxiv.org/abs/1707.06347 (the paper does not clip values);
+    docs/reference/algorithms.md, section 2.5.
+
+    Args:
+        value: [B] floats, V of the network that is trained.
+        old_value: [B] floats, V before the update.
+        target: [B] floats, the return G.
+        clip: eps > 0.
+        delta: Where the Huber loss changes from quadratic to linear.
+
+    Returns:
+        A scalar.
     """
     near = old_value + (value - old_value).clamp(-clip, clip)
     losses = [functional.huber_loss(v, target, reduction="none", delta=delta) for v in (value, near)]
@@ -99,12 +169,34 @@ def clipped_value_loss(value: Tensor, old_value: Tensor, target: Tensor, clip: f
 
 
 def bce_value_loss(logit: Tensor, target: Tensor) -> Tensor:
-    """Cross-entropy of sigma(logit) against a return scaled to [0, 1] (critic.md). logit, target: [B] -> scalar"""
+    """Return the binary cross-entropy of the value sigma(logit) against a return in [0, 1].
+
+        mean of -G log sigma(x) - (1 - G) log(1 - sigma(x))
+
+    Source: docs/reference/critic.md, section 6.
+
+    Args:
+        logit: [B] floats, x.
+        target: [B] floats in [0, 1], the return G.
+
+    Returns:
+        A scalar.
+    """
     return functional.binary_cross_entropy_with_logits(logit, target)
 
 
 def explained_variance(value: Tensor, target: Tensor) -> float:
-    """1 - Var(G - V) / Var(G); NaN where all returns are equal. value, target: [B]"""
+    """Return the share of the returns' variance that the values explain: 1 - Var(G - V) / Var(G).
+
+    Source: docs/reference/critic.md, section 3.
+
+    Args:
+        value: [B] floats, V.
+        target: [B] floats, the return G.
+
+    Returns:
+        At most 1, negative for values that are worse than a constant; NaN if all returns are equal.
+    """
     variance = target.var(correction=0)
     if variance <= 1e-12:
         return float("nan")
@@ -112,9 +204,20 @@ def explained_variance(value: Tensor, target: Tensor) -> float:
 
 
 def explained_variance_ceiling(label: Tensor, target: Tensor) -> float:
-    """Var(E[G | label]) / Var(G): what a critic that knows exactly the label explains (critic.md, 3).
+    """Return the explained variance of a critic that knows a label of the episode and nothing else.
 
-    NaN where all returns are equal. label: [B] whole numbers, what is known of the episode before a turn. target: [B].
+        Var(E[G | label]) / Var(G)
+
+    In an all-or-nothing chain this is (P_m - p) / (1 - p).
+
+    Source: docs/reference/critic.md, section 3.
+
+    Args:
+        label: [B] integers, what is known of the episode before a turn.
+        target: [B] floats, the return G.
+
+    Returns:
+        A number in [0, 1]; NaN if all returns are equal.
     """
     _, index = label.unique(return_inverse=True)
     total = torch.zeros(int(index.max()) + 1).index_add(0, index, target)
