@@ -1,14 +1,4 @@
-"""Traces: episodes as JSONL, one schema with a version, to keep, to read, to replay and to fork. See docs/traces.md.
-
-    with Recorder("run.jsonl", env) as recorder:
-        for episode in runner.stream(policy, episodes=1000):
-            recorder.record(episode)
-    trace = read("run.jsonl")
-    replay(env, trace.episodes[0])           # the same observations, texts, verdicts and score, or ReplayError
-    fork(env, trace.episodes[0], turn=1)     # env stands after the first action, and play goes on from there
-
-The first line is the header, every other line an episode. The gold is left out unless it is asked for.
-"""
+"""Writing and reading of trace files: one header line, then one line per episode."""
 
 from __future__ import annotations
 
@@ -22,26 +12,42 @@ from typing import Any
 
 from marft_envs.batch.episode import Episode
 from marft_envs.game.flex_mg import FlexMG
-from marft_envs.traces.replay import ReplayError, fork, replay
-from marft_envs.traces.rows import SCHEMA, Row, TraceError, digest, episode_of, episode_row, make_header
+from marft_envs.traces.rows import SCHEMA, Row, TraceError, episode_of, episode_row, make_header
 
 
 @dataclass(frozen=True)
 class Trace:
-    """What a file holds. cut: the unfinished last line of a run that was killed while it wrote, "" without one."""
+    """The contents of a trace file.
+
+    Attributes:
+        header: The header row.
+        episodes: The episode rows in the order of the file.
+        partial_line: The incomplete last line of a run that was killed while it wrote; "" if the file is complete.
+    """
 
     header: Row
     episodes: list[Row]
-    cut: str = ""
+    partial_line: str = ""
 
 
 class Recorder:
-    """Appends episodes to a file, one whole line at a time.
+    """Writes episodes to a trace file, one line each. Can be used in a ``with`` block.
 
-    env: what is played (guarded or not); its name, team and settings go into the header. arguments: how it was made, if
-    you want that in the header, too. with_gold: keep the reference answers. observations: keep what each agent read in
-    full, not only its digest. append: go on with a file of the same environment, cutting off an unfinished last line;
-    otherwise a file that exists is an error, FileExistsError.
+    Args:
+        path: The file.
+        env: The environment that is played; its name, team and settings go into the header.
+        arguments: The arguments that the environment was made with, to store in the header.
+        with_gold: Store the gold answers. Without it, the file does not reveal them.
+        observations: Store every observation in full, not only its digest.
+        append: Continue a file of the same environment, after deleting an incomplete last line.
+
+    Attributes:
+        count: The number of episodes in the file.
+
+    Raises:
+        FileExistsError: The file exists and ``append`` is False.
+        TraceError: The file to append to is not a trace, or is one of another environment.
+        TypeError: ``arguments`` cannot be written as JSON.
     """
 
     def __init__(
@@ -57,30 +63,42 @@ class Recorder:
         self.path, self.with_gold, self.observations = Path(path), with_gold, observations
         game: FlexMG = env.unwrapped
         header = make_header(game, arguments)
-        json.dumps(header)  # arguments that are no JSON show here, before a file is there
+        json.dumps(header)  # raises for arguments that are not JSON, before the file is created
         exists = self.path.exists()
         if exists and not append:
-            raise FileExistsError(f"{self.path}: exists; expected a new file, or append=True")
-        self.count = self._continue(header) if exists else 0
-        new = 0 if exists else os.O_CREAT | os.O_EXCL
-        self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | new, 0o644)
+            raise FileExistsError(f"{self.path}: the file exists; expected a new file, or append=True")
+        self.count = self._prepare_append(header) if exists else 0
+        create = 0 if exists else os.O_CREAT | os.O_EXCL
+        self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | create, 0o644)
         if not exists:
             self._write(header)
 
-    def _continue(self, header: Row) -> int:
-        """Check that the file is of the same game, and cut an unfinished line off. Returns its number of episodes."""
-        found = read(self.path)
+    def _prepare_append(self, header: Row) -> int:
+        """Validate the header of the file and delete an incomplete last line. Return the number of episodes."""
+        trace = read(self.path)
         for key in ("schema", "environment", "team", "game"):
-            if found.header[key] != json.loads(json.dumps(header[key])):
-                raise TraceError(f"{self.path}: its header has another {key}; expected that of the environment given")
-        if found.cut:
+            if trace.header[key] != json.loads(json.dumps(header[key])):
+                raise TraceError(f"{self.path}: the header has a different {key}; expected that of the environment")
+        if trace.partial_line:
             with self.path.open("rb+") as file:
-                file.truncate(self.path.stat().st_size - len(found.cut.encode("utf-8", "surrogateescape")))
-        return len(found.episodes)
+                size = len(trace.partial_line.encode("utf-8", "surrogateescape"))
+                file.truncate(self.path.stat().st_size - size)
+        return len(trace.episodes)
 
     def record(self, played: Any, *, seed: int | None = None) -> Row:
-        """Write one episode: an ``Episode`` of the batch runner, or an environment whose episode is over and whose
-        agents have not left yet (before the dead steps), with the seed it was reset with. Returns the row."""
+        """Write one episode.
+
+        Args:
+            played: An ``Episode`` of a BatchRunner; or an environment whose episode is over, before any agent has left
+                it (that is, before the first dead step).
+            seed: The seed of the environment's ``reset``; ignored for an ``Episode``, which has its own.
+
+        Returns:
+            The row, which is in the file when this method returns.
+
+        Raises:
+            TraceError: The episode is not over or not graded yet, or it cannot be written as JSON.
+        """
         episode = played if isinstance(played, Episode) else episode_of(played, seed)
         row = episode_row(episode, with_gold=self.with_gold, observations=self.observations)
         row["number"] = self.count
@@ -89,15 +107,17 @@ class Recorder:
         return row
 
     def _write(self, row: Row) -> None:
-        """One write for the whole line: whoever reads sees it entirely or, if the machine dies in it, as the last."""
+        """Write the line with one call, so that only the last line of a file can ever be incomplete."""
         try:
             line = json.dumps(row, ensure_ascii=False).encode() + b"\n"
-        except UnicodeEncodeError:  # lone surrogates of a problem or a tool: escaped
+        except UnicodeEncodeError:  # lone surrogates in a problem or a tool's result: write escapes
             line = json.dumps(row).encode() + b"\n"
         except TypeError as fault:
-            raise TraceError(f"{self.path}: episode of problem {row.get('index')}: {fault}; expected JSON") from fault
+            raise TraceError(
+                f"{self.path}: the episode of problem {row.get('index')} is not JSON ({fault}); expected plain values"
+            ) from fault
         if os.write(self._file, line) != len(line):
-            raise OSError(f"{self.path}: a line of {len(line)} bytes was written in part; is the disk full?")
+            raise OSError(f"{self.path}: a line of {len(line)} bytes was not written completely; is the disk full?")
 
     def close(self) -> None:
         """Close the file."""
@@ -113,34 +133,43 @@ class Recorder:
 
 
 def read(path: str | Path) -> Trace:
-    """The header and all episodes. An unfinished last line is told (a warning, and ``Trace.cut``); anything else that
-    is no row of this schema is a TraceError that names the line."""
+    """Read a trace file.
+
+    An incomplete last line, which a killed run leaves, is ignored with a warning; it is in ``Trace.partial_line``.
+
+    Args:
+        path: The file.
+
+    Returns:
+        The header and all episodes.
+
+    Raises:
+        TraceError: A line is not a row of the schema; the message names the line.
+    """
     source = Path(path)
     text = source.read_bytes().decode("utf-8", "surrogateescape")
-    *lines, cut = text.split("\n")
-    if cut:
+    *lines, partial_line = text.split("\n")
+    if partial_line:
         warnings.warn(
-            f"{source}: line {len(lines) + 1} is cut off ({len(cut)} characters); it is left out", stacklevel=2
+            f"{source}: line {len(lines) + 1} is incomplete ({len(partial_line)} characters) and is ignored",
+            stacklevel=2,
         )
     rows = [_parse(source, number, line) for number, line in enumerate(lines, 1)]
     if not rows or rows[0].get("kind") != "header":
-        raise TraceError(f"{source}: line 1 is no header; expected a file with schema {SCHEMA!r}")
+        raise TraceError(f"{source}: line 1 is not a header; expected a file with schema {SCHEMA!r}")
     if rows[0].get("schema") != SCHEMA:
         raise TraceError(f"{source}: schema={rows[0].get('schema')!r}; expected {SCHEMA!r}")
     for number, row in enumerate(rows[1:], 2):
         if row.get("kind") != "episode":
             raise TraceError(f"{source}: line {number} has kind={row.get('kind')!r}; expected 'episode'")
-    return Trace(rows[0], rows[1:], cut)
+    return Trace(rows[0], rows[1:], partial_line)
 
 
 def _parse(source: Path, number: int, line: str) -> Row:
     try:
         row = json.loads(line)
     except ValueError as fault:
-        raise TraceError(f"{source}: line {number} is no JSON ({fault})") from fault
+        raise TraceError(f"{source}: line {number} is not JSON ({fault})") from fault
     if not isinstance(row, dict):
-        raise TraceError(f"{source}: line {number} is a {type(row).__name__}; expected an object")
+        raise TraceError(f"{source}: line {number} is a {type(row).__name__}; expected a JSON object")
     return row
-
-
-__all__ = ["SCHEMA", "Recorder", "ReplayError", "Trace", "TraceError", "digest", "fork", "read", "replay"]

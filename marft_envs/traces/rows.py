@@ -1,4 +1,4 @@
-"""The rows of a trace: what the schema ``marft-trace/1`` keeps of a game and of an episode. See docs/traces.md."""
+"""Rows of a trace, schema ``marft-trace/1``: the header and the episodes as JSON values. See docs/traces.md."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ Row = dict[str, Any]
 
 
 class TraceError(ValueError):
-    """A file, a row or an episode that makes no trace of this schema; it names the file and the line."""
+    """A file is not a trace of this schema, or an episode cannot be recorded; the message names the file and line."""
 
 
 def make_header(game: FlexMG, arguments: Mapping[str, Any] | None = None) -> Row:
-    """The header row of traces of ``game``."""
+    """Return the header row of traces of ``game``."""
     return {
         "kind": "header",
         "schema": SCHEMA,
@@ -51,7 +51,10 @@ def make_header(game: FlexMG, arguments: Mapping[str, Any] | None = None) -> Row
 
 
 def _team(team: Team) -> Row:
-    """Roles in full, and D: edges, or a list of them for each round, or None where a function or a reply decides."""
+    """Return the team as JSON values.
+
+    D is its edges, or the edges of each round, or None if a function or an orchestrator's reply determines it.
+    """
     dependency: Any = None
     if isinstance(team.dependency, Dependency):
         dependency = {"edges": [list(edge) for edge in team.dependency.edges]}
@@ -59,9 +62,9 @@ def _team(team: Team) -> Row:
         dependency = {"rounds": [[list(edge) for edge in d.edges] for d in team.schedule.dependencies]}
     roles = {}
     for agent, role in team.roles.items():
-        table = {f.name: getattr(role, f.name) for f in fields(role)}
-        table["choices"], table["tools"] = list(role.choices), [tool.name for tool in role.tools]
-        roles[agent] = table
+        values = {f.name: getattr(role, f.name) for f in fields(role)}
+        values["choices"], values["tools"] = list(role.choices), [tool.name for tool in role.tools]
+        roles[agent] = values
     return {
         "roles": roles,
         "dependency": dependency,
@@ -72,9 +75,17 @@ def _team(team: Team) -> Row:
 
 
 def episode_row(episode: Episode, *, with_gold: bool = False, observations: bool = False) -> Row:
-    """An episode as JSON-able values."""
+    """Return an episode as JSON values.
+
+    Args:
+        episode: A finished episode.
+        with_gold: Add the gold answer, and the reasons of verdicts, which may contain it.
+        observations: Add every observation in full.
+    """
     if episode.problem is None:
-        raise TraceError(f"episode of problem {episode.index} holds no problem: expected one that a BatchRunner played")
+        raise TraceError(
+            f"the episode of problem {episode.index} has no problem: expected an episode that a BatchRunner played"
+        )
     problem, outcome = episode.problem, episode.outcome
     row: Row = {
         "kind": "episode",
@@ -87,7 +98,8 @@ def episode_row(episode: Episode, *, with_gold: bool = False, observations: bool
         "private": dict(problem.private),
         "turns": _turn_rows(episode, observations),
         "verdicts": {
-            a: verdict_row(v, with_reason=with_gold) for a, v in (outcome.verdicts if outcome else {}).items()
+            agent: verdict_row(verdict, with_reason=with_gold)
+            for agent, verdict in (outcome.verdicts if outcome else {}).items()
         },
         "score": None if outcome is None or episode.not_graded else outcome.score,
         "rewards": dict(episode.rewards),
@@ -102,7 +114,10 @@ def episode_row(episode: Episode, *, with_gold: bool = False, observations: bool
 
 
 def verdict_row(verdict: Verdict, *, with_reason: bool) -> Row:
-    """A verdict as values. The reason of a graded one may name the gold ("expected 7"), so it is kept only if asked."""
+    """Return a verdict as JSON values, without the reason of a graded one if ``with_reason`` is False.
+
+    The reason of a graded verdict may contain the gold ("expected 7").
+    """
     row: Row = asdict(verdict) | {"outcome": str(verdict.outcome)}
     if not with_reason and verdict.outcome in (Outcome.CORRECT, Outcome.PARTIAL, Outcome.WRONG):
         del row["reason"]
@@ -110,7 +125,7 @@ def verdict_row(verdict: Verdict, *, with_reason: bool) -> Row:
 
 
 def _turn_rows(episode: Episode, observations: bool) -> list[Row]:
-    """The transcript; beside each action what its agent had read, as far as the episode knows."""
+    """Return the transcript, with the observation (or its digest) of each action whose step is recorded."""
     rows = []
     steps = iter(episode.steps)
     for turn in episode.transcript:
@@ -128,35 +143,43 @@ _NO_FLAGS = ("score", "verdict", "not_graded", "truncated")
 
 
 def _flags(episode: Episode) -> dict[str, dict[str, Any]]:
-    """What else the environment said of each agent: clipped, malformed, format_bonus, ..."""
+    """Return the remaining entries of each agent's info: clipped, malformed, format_bonus, ..."""
     flags = {agent: {k: v for k, v in info.items() if k not in _NO_FLAGS} for agent, info in episode.infos.items()}
-    return {agent: table for agent, table in flags.items() if table}
+    return {agent: entries for agent, entries in flags.items() if entries}
 
 
 def digest(observation: Mapping[str, Any]) -> str:
-    """Sixteen hexadecimal digits that change with any character of an observation."""
+    """Return a digest of an observation, 16 hexadecimal digits that depend on every character of it.
+
+    Args:
+        observation: ``messages`` and ``reply_prefix``, as ``env.observe`` returns them.
+    """
     text = json.dumps([list(observation["messages"]), observation["reply_prefix"]], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def action_of(game: FlexMG, agent: str, text: str) -> str:
-    """The action behind a text of the transcript: the environment puts the role's reply prefix before it."""
+    """Return the action of a turn of the transcript, that is, its text without the role's reply prefix."""
     return text.removeprefix(game.team.roles[agent].reply_prefix)
 
 
 def episode_of(env: Any, seed: int | None = None) -> Episode:
-    """The record of a hand-driven episode that is over, and whose agents have not left yet.
+    """Return the record of an episode that was played by hand, before any agent has left it.
 
-    seed: what it was reset with. What its agents read is found by playing it again on a sibling; it is left out where
-    tools were called (they might do something twice) or where the order of turns does not come out again.
+    The observations are found by replaying the episode on a copy of the environment. They are omitted if a tool was
+    called, because a second call might have side effects, or if the order of turns cannot be reproduced.
+
+    Args:
+        env: The environment after the last action.
+        seed: The seed of its ``reset``.
     """
     game: FlexMG = env.unwrapped
     if not getattr(game, "over", False):
         raise TraceError(f"{game}: the episode is not over; expected a finished one")
     if len(game.agents) < len(game.possible_agents):
-        raise TraceError(f"{game}: agents have left already; expected to record before the first dead step")
+        raise TraceError(f"{game}: an agent has already left; expected an episode before its first dead step")
     if game.outcome is None and not any(game.truncations.values()):
-        raise TraceError(f"{game}: grading was deferred and is not settled; expected env.settle(env.grade()) first")
+        raise TraceError(f"{game}: the episode is not graded; expected env.settle(env.grade()) first")
     problem = game.problem
     episode = Episode(problem.index, problem=problem, transcript=game.transcript, steps=_steps(game, seed), seed=seed)
     episode.record_result(game)
@@ -164,18 +187,19 @@ def episode_of(env: Any, seed: int | None = None) -> Episode:
 
 
 def _steps(game: FlexMG, seed: int | None) -> list[Step]:
+    """Replay the game on a copy. Return its steps, or [] if the replay differs."""
     steps: list[Step] = []
-    again = game.sibling(defer_grading=True)
-    again.reset(seed=seed, options={"index": game.problem.index})
+    copy = game.sibling(defer_grading=True)
+    copy.reset(seed=seed, options={"index": game.problem.index})
     for number, (round_, agent, text, kind) in enumerate(game.transcript):
-        if kind != "say" or again.over or again.agent_selection != agent:
+        if kind != "say" or copy.over or copy.agent_selection != agent:
             return []
-        request = Request(0, game.problem.index, agent, round_, number, again.observe(agent))
+        request = Request(0, game.problem.index, agent, round_, number, copy.observe(agent))
         steps.append(Step(request, action_of(game, agent, text), None))
-        again.step(steps[-1].text)
-    return steps if again.transcript == game.transcript else []
+        copy.step(steps[-1].text)
+    return steps if copy.transcript == game.transcript else []
 
 
 def _name(thing: Any) -> str:
-    """A function's name, or an object's repr without its address."""
+    """Return a function's name, or the repr of another object without its memory address."""
     return getattr(thing, "__name__", None) or re.sub(r" at 0x[0-9a-f]+", "", repr(thing))

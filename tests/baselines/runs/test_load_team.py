@@ -168,7 +168,7 @@ def test_mistakes_in_play_are_one_line(trained, capsys, words, says):
 
 
 def test_transcripts_are_traces(trained):
-    from marft_envs.traces.recorder import read, replay
+    from marft_envs.traces import read, replay
 
     trace = read(trained[0] / "transcripts" / "000003.jsonl")
     assert trace.header["arguments"] == {"update": 3, "mode": "sampled"} and len(trace.episodes) == 4

@@ -1,4 +1,4 @@
-"""Traces: what is written, what is refused, and that a replay tells every difference."""
+"""Recording, reading, replaying and forking of traces."""
 
 import copy
 import itertools
@@ -9,15 +9,15 @@ import pytest
 
 import marft_envs
 from marft_envs import FlexMG, Problem, Role, Task, Team, Verdict
-from marft_envs.batch.runner import BatchRunner
+from marft_envs.batch import BatchRunner
 from marft_envs.team.tools import CALCULATOR
-from marft_envs.traces.recorder import Recorder, ReplayError, TraceError, digest, fork, read, replay
+from marft_envs.traces import Recorder, ReplayError, TraceError, digest, fork, read, replay
 
 CALL = '<tool_call>{"name": "calculator", "arguments": {"expression": "3*4"}}</tool_call>'
 
 
 class Word(Task):
-    """Say the word of the problem; "crash" crashes the grader."""
+    """Say the word of the problem. The answer "crash" makes the grader raise."""
 
     name, size = "word", 100
 
@@ -86,7 +86,7 @@ def row_digest(game, index, texts):
     return digest(game.observe(game.agent_selection))
 
 
-def test_a_digest_changes_with_every_part_of_an_observation():
+def test_a_digest_depends_on_every_part_of_an_observation():
     message = {"role": "user", "name": "task", "content": "x"}
     first = {"messages": (message,), "reply_prefix": ""}
     others = [{"messages": (message | {key: "y"},), "reply_prefix": ""} for key in message]
@@ -95,21 +95,21 @@ def test_a_digest_changes_with_every_part_of_an_observation():
     assert digest(first) == digest(json.loads(json.dumps(first)))
 
 
-def test_the_gold_is_left_out_unless_asked(tmp_path):
+def test_the_gold_is_stored_only_on_request(tmp_path):
     wrong = recorded(tmp_path, FlexMG(Word(), team()), lambda rs: ["x"] * len(rs))
     assert "gold" not in (tmp_path / "run.jsonl").read_text()
     assert wrong.episodes[0]["score"] == 0.0
-    kept = recorded(tmp_path, FlexMG(Word(), team()), name="gold.jsonl", with_gold=True)
-    assert [row["gold"] for row in kept.episodes] == ["gold-0", "gold-1", "gold-2", "gold-3"]
-    assert kept.episodes[1]["verdicts"]["b_0"]["reason"] == "expected gold-1"
-    for row in (*wrong.episodes, *kept.episodes):
+    with_reasons = recorded(tmp_path, FlexMG(Word(), team()), name="gold.jsonl", with_gold=True)
+    assert [row["gold"] for row in with_reasons.episodes] == ["gold-0", "gold-1", "gold-2", "gold-3"]
+    assert with_reasons.episodes[1]["verdicts"]["b_0"]["reason"] == "expected gold-1"
+    for row in (*wrong.episodes, *with_reasons.episodes):
         replay(FlexMG(Word(), team()), row)
-    kept.episodes[1]["verdicts"]["b_0"]["reason"] = "expected gold-2"
+    with_reasons.episodes[1]["verdicts"]["b_0"]["reason"] = "expected gold-2"
     with pytest.raises(ReplayError, match=r"^verdicts"):
-        replay(FlexMG(Word(), team()), kept.episodes[1])
+        replay(FlexMG(Word(), team()), with_reasons.episodes[1])
 
 
-def test_observations_in_full_when_asked(tmp_path):
+def test_observations_are_stored_on_request(tmp_path):
     row = recorded(tmp_path, FlexMG(Word(), team()), observations=True).episodes[0]
     assert [m["content"] for m in row["turns"][1]["observation"]["messages"]] == [
         "You end.", "Which word? (0)\n\npsst", "é 日本 of a_0",
@@ -129,7 +129,7 @@ GAMES = {
 
 
 @pytest.mark.parametrize("game", GAMES.values(), ids=GAMES.keys())
-def test_a_replay_comes_out_the_same(tmp_path, game):
+def test_a_replay_is_the_same_episode(tmp_path, game):
     calls = itertools.count()
 
     def policy(requests):
@@ -145,7 +145,7 @@ def test_a_replay_comes_out_the_same(tmp_path, game):
         assert all("observed" in turn for turn in row["turns"] if turn["kind"] != "result")
 
 
-def test_flags_and_tools_are_told(tmp_path):
+def test_flags_and_tool_calls_are_recorded(tmp_path):
     clipped = recorded(tmp_path, GAMES["clipped"]()).episodes
     assert clipped[0]["flags"] == {"b_0": {"clipped": 6}}
     assert clipped[0]["turns"][1]["text"] == "go"
@@ -158,22 +158,22 @@ def test_flags_and_tools_are_told(tmp_path):
         replay(GAMES["tools"](), row)
 
 
-def test_a_difference_is_an_error_that_names_the_turn(tmp_path):
+def test_a_difference_raises_an_error_that_names_the_turn(tmp_path):
     def row():
         return copy.deepcopy(read(tmp_path / "run.jsonl").episodes[0])
 
     recorded(tmp_path, GAMES["plain"](), observations=True)
     other_profile = Team({"a_0": Role("You begin."), "b_0": Role("You end, kindly.", answers=True)})
     with pytest.raises(
-        ReplayError, match=r"turn 1: b_0 reads something else: .*kindly.*the row has .*You end\."
+        ReplayError, match=r"turn 1: b_0 has a different observation: .*kindly.*the row has .*You end\."
     ) as error:
         replay(FlexMG(Word(), other_profile), row())
     assert error.value.turn == 1
-    with pytest.raises(ReplayError, match=r"problem 0 has another prompt: 'What\? \(0\)'; the row has 'Which word"):
+    with pytest.raises(ReplayError, match=r"problem 0 has a different prompt: 'What\? \(0\)'; the row has 'Which word"):
         replay(FlexMG(Word("What?"), team()), row())
-    with pytest.raises(ReplayError, match=r"turn 0: b_0 acts; in the row a_0 does"):
+    with pytest.raises(ReplayError, match=r"turn 0: b_0 acts; in the row a_0 acts"):
         replay(FlexMG(Word(), team().with_dependency([("b_0", "a_0")])), row())
-    with pytest.raises(ReplayError, match=r"turn 1: b_0 reads something else"):
+    with pytest.raises(ReplayError, match=r"turn 1: b_0 has a different observation"):
         replay(FlexMG(Word(), team().with_dependency("none")), row())
     with pytest.raises(ReplayError, match=r"turn 1: the transcript has .*'go'.*'gold-0'"):
         replay(GAMES["clipped"](), row())
@@ -190,23 +190,27 @@ def test_a_difference_is_an_error_that_names_the_turn(tmp_path):
         replay(GAMES["plain"](), changed)
 
 
-def test_what_was_cut_or_not_graded_has_no_score(tmp_path):
+def test_truncated_and_ungraded_episodes_have_no_score(tmp_path):
     game = GAMES["plain"]()
     runner = BatchRunner(game, 2)
     with Recorder(tmp_path / "run.jsonl", game) as recorder:
         for episode in runner.stream(lambda rs: ["crash"] * len(rs), indices=[0, 1, 2], turns=5):
             recorder.record(episode)
-    fault, _, cut = read(tmp_path / "run.jsonl").episodes
+    fault, _, truncated = read(tmp_path / "run.jsonl").episodes
     assert (fault["score"], fault["not_graded"], fault["truncated"]) == (None, "b_0: OSError: disk full", "")
     assert fault["verdicts"]["b_0"]["outcome"] == "not_graded"
-    assert (cut["score"], cut["truncated"], len(cut["turns"])) == (None, "the budget of 5 turns is spent", 1)
-    assert cut["not_graded"] and not cut["terminated"] and cut["verdicts"] == {}
-    for row in (fault, cut):
+    assert (truncated["score"], truncated["truncated"], len(truncated["turns"])) == (
+        None,
+        "the budget of 5 turns is spent",
+        1,
+    )
+    assert truncated["not_graded"] and not truncated["terminated"] and truncated["verdicts"] == {}
+    for row in (fault, truncated):
         replay(game, row)
     assert game.infos["a_0"]["truncated"] == "the budget of 5 turns is spent"
 
 
-def test_a_fork_goes_on_from_the_turn(tmp_path):
+def test_play_continues_from_a_fork(tmp_path):
     row = recorded(tmp_path, GAMES["plain"]()).episodes[1]
     assert row["score"] == 0.0
     env = marft_envs.game.order_enforcing.OrderEnforcing(GAMES["plain"]())
@@ -227,7 +231,7 @@ def test_a_fork_goes_on_from_the_turn(tmp_path):
 def test_no_fork_between_a_call_and_its_result(tmp_path):
     texts = iter(["hello", CALL, "gold-1"])
     (row,) = recorded(tmp_path, GAMES["tools"](), lambda rs: [next(texts)], [1]).episodes
-    with pytest.raises(ValueError, match=r"turn=2 stands before a tool's result: expected 1 or 3"):
+    with pytest.raises(ValueError, match=r"turn=2 separates a tool call from its result: expected 1 or 3"):
         fork(GAMES["tools"](), row, turn=2)
     env = GAMES["tools"]()
     fork(env, row, turn=3)
@@ -238,18 +242,18 @@ def test_no_fork_between_a_call_and_its_result(tmp_path):
     "copied", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))], ids=["deepcopy", "pickle"]
 )
 @pytest.mark.parametrize("turn", [0, 1, 3, 7])
-def test_copies_fork_in_mid_episode(tmp_path, copied, turn):
-    """The copy plays on as the original would have, random order and all, and neither disturbs the other."""
+def test_a_copy_of_a_forked_environment_continues_the_same_episode(tmp_path, copied, turn):
+    """The copy continues as the original would have, also in random order, and neither changes the other."""
     make = GAMES["rounds in random order"]
     row = recorded(tmp_path, make()).episodes[0]
     env = marft_envs.game.order_enforcing.OrderEnforcing(make())
     fork(env, row, turn=turn)
     twin = copied(env)
     env.step("something else")
-    for told in row["turns"][turn:]:
-        assert twin.agent_selection == told["agent"]
-        assert digest(twin.observe(told["agent"])) == told["observed"]
-        twin.step(told["text"])
+    for recorded_turn in row["turns"][turn:]:
+        assert twin.agent_selection == recorded_turn["agent"]
+        assert digest(twin.observe(recorded_turn["agent"])) == recorded_turn["observed"]
+        twin.step(recorded_turn["text"])
     assert twin.unwrapped.outcome.score == row["score"]
     assert env.unwrapped.transcript[turn].text == "something else"
 
@@ -281,13 +285,13 @@ def test_a_hand_driven_episode_in_random_order_needs_its_seed(tmp_path):
     replay(env, known)
 
 
-def test_what_cannot_be_recorded_is_named(tmp_path):
+def test_episodes_that_cannot_be_recorded_raise_trace_error(tmp_path):
     env = GAMES["plain"]()
     with Recorder(tmp_path / "run.jsonl", env) as recorder:
         with pytest.raises(TraceError, match="word_v0: the episode is not over"):
             recorder.record(play_by_hand(env, ["x"]))
         play_by_hand(env, ["x", "y"]).step(None)
-        with pytest.raises(TraceError, match="agents have left already"):
+        with pytest.raises(TraceError, match="an agent has already left"):
             recorder.record(env)
         deferred = play_by_hand(GAMES["last, deferred"](), ["x", "y"])
         with pytest.raises(TraceError, match=r"expected env\.settle"):
@@ -302,9 +306,9 @@ def test_a_file_that_exists_is_not_overwritten(tmp_path):
     game = GAMES["plain"]()
     recorded(tmp_path, game)
     before = (tmp_path / "run.jsonl").read_bytes()
-    with pytest.raises(FileExistsError, match=r"run\.jsonl: exists; expected a new file, or append=True"):
+    with pytest.raises(FileExistsError, match=r"run\.jsonl: the file exists; expected a new file, or append=True"):
         Recorder(tmp_path / "run.jsonl", game)
-    with pytest.raises(TraceError, match="its header has another team"):
+    with pytest.raises(TraceError, match="the header has a different team"):
         Recorder(tmp_path / "run.jsonl", GAMES["prefix"](), append=True)
     assert (tmp_path / "run.jsonl").read_bytes() == before
     assert [row["number"] for row in recorded(tmp_path, game, append=True).episodes] == list(range(8))
@@ -312,18 +316,18 @@ def test_a_file_that_exists_is_not_overwritten(tmp_path):
 
 
 @pytest.mark.parametrize("lost", [1, 40, 400])
-def test_a_cut_last_line_is_told_and_append_goes_on_after_it(tmp_path, lost):
+def test_a_partial_last_line_is_reported_and_append_deletes_it(tmp_path, lost):
     game, path = GAMES["plain"](), tmp_path / "run.jsonl"
     recorded(tmp_path, game)
     whole = path.read_bytes()
     path.write_bytes(whole[:-lost])
-    with pytest.warns(UserWarning, match="line 5 is cut off"):
+    with pytest.warns(UserWarning, match="line 5 is incomplete"):
         trace = read(path)
-    assert len(trace.episodes) == 3 and trace.cut
-    with pytest.warns(UserWarning, match="line 5 is cut off"):
-        again = recorded(tmp_path, game, indices=[3], append=True)
-    assert [row["index"] for row in again.episodes] == [0, 1, 2, 3]
-    assert again.cut == ""
+    assert len(trace.episodes) == 3 and trace.partial_line
+    with pytest.warns(UserWarning, match="line 5 is incomplete"):
+        appended = recorded(tmp_path, game, indices=[3], append=True)
+    assert [row["index"] for row in appended.episodes] == [0, 1, 2, 3]
+    assert appended.partial_line == ""
 
 
 def test_a_bad_line_in_the_middle_is_named(tmp_path):
@@ -331,7 +335,7 @@ def test_a_bad_line_in_the_middle_is_named(tmp_path):
     path = tmp_path / "run.jsonl"
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join([*lines[:2], lines[2][:50] + "\n", *lines[3:]]))
-    with pytest.raises(TraceError, match=r"run\.jsonl: line 3 is no JSON"):
+    with pytest.raises(TraceError, match=r"run\.jsonl: line 3 is not JSON"):
         read(path)
     path.write_text("".join([*lines[:2], "[]\n", *lines[3:]]))
     with pytest.raises(TraceError, match=r"run\.jsonl: line 3 is a list"):
@@ -340,19 +344,19 @@ def test_a_bad_line_in_the_middle_is_named(tmp_path):
     with pytest.raises(TraceError, match=r"line 3 has kind='header'; expected 'episode'"):
         read(path)
     path.write_text("".join(lines[1:]))
-    with pytest.raises(TraceError, match="line 1 is no header"):
+    with pytest.raises(TraceError, match="line 1 is not a header"):
         read(path)
     path.write_text(lines[0].replace("marft-trace/1", "marft-trace/9"))
     with pytest.raises(TraceError, match="schema='marft-trace/9'; expected 'marft-trace/1'"):
         read(path)
 
 
-def test_texts_that_utf8_cannot_hold_are_escaped(tmp_path):
+def test_lone_surrogates_are_escaped(tmp_path):
     game = FlexMG(Word("\ud800?"), team())
     assert recorded(tmp_path, game).episodes[0]["prompt"] == "\ud800? (0)"
 
 
-def test_every_row_is_on_the_disk_when_record_returns(tmp_path):
+def test_a_row_is_in_the_file_when_record_returns(tmp_path):
     env = GAMES["plain"]()
     with Recorder(tmp_path / "run.jsonl", env) as recorder:
         assert read(tmp_path / "run.jsonl").episodes == []
