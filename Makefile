@@ -44,7 +44,7 @@ check: setup
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not interop"
 
 docs: $(DOCS_STAMP)
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "the documentation is in site/index.html"
 
 $(DOCS_STAMP): $(STAMP)

@@ -3,6 +3,7 @@ failure: hypothesis sets no deadline."""
 
 import ctypes
 import os
+import sys
 import tempfile
 from pathlib import Path
 
@@ -19,6 +20,29 @@ if "MARFT_CACHE" not in os.environ:
 _SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 if "MARFT_DATA" not in os.environ and _SHARED.is_dir():
     os.environ["MARFT_DATA"] = str(_SHARED)
+
+
+@pytest.fixture
+def clean_registry(monkeypatch):
+    """Undo the registration of environments, in all registries, after the test."""
+    import gymnasium
+    import pettingzoo
+
+    import marft_envs
+    from marft_envs.registry import is_versioned, registry
+
+    ids, modules = set(pettingzoo.aec_registry), set(sys.modules)
+    monkeypatch.setattr(gymnasium.envs.registration, "registry", dict(gymnasium.registry))
+    monkeypatch.setattr(gymnasium, "registry", gymnasium.envs.registration.registry)
+    monkeypatch.setattr(registry, "_REGISTERED", dict(registry._REGISTERED))
+    yield
+    for key in set(pettingzoo.aec_registry) - ids:
+        del pettingzoo.aec_registry[key]
+    for name in set(sys.modules) - modules:
+        if is_versioned(name.removeprefix("marft_envs.")):
+            del sys.modules[name]
+            vars(marft_envs).pop(name.removeprefix("marft_envs."), None)
+
 
 CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 1 << 18
 

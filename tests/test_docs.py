@@ -33,7 +33,7 @@ def blocks(guide, language):
 
 
 @pytest.mark.parametrize("guide", [guide for guide in GUIDES if guide != RECIPES], ids=lambda p: p.name)
-def test_python_blocks_run_one_after_the_other(guide, monkeypatch, tmp_path):
+def test_python_blocks_run_one_after_the_other(guide, monkeypatch, tmp_path, clean_registry):
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "guide"}
     with contextlib.redirect_stdout(io.StringIO()):

@@ -53,12 +53,12 @@ LOAD = """
 import pyarrow, pyarrow.parquet
 table = pyarrow.table({"question": ["How much is 1 + 1?"], "answer": ["1 + 1 = 2. #### 2"]})
 pyarrow.parquet.write_table(table, "test.parquet")
-from marft_envs import datasets
+from marft_envs.mathematics import datasets
 print(datasets.load("gsm8k", path="test.parquet").problem(0).gold)
 """
 LOAD_WITHOUT = """
 from pathlib import Path
-from marft_envs import datasets
+from marft_envs.mathematics import datasets
 Path("rows.parquet").touch()
 datasets.load("gsm8k", path="rows.parquet")
 """
@@ -103,6 +103,7 @@ FEATURES = {
     "tracking": ("import tensorboard; print(1)", "1", None),
     "wandb": ("import wandb; print(1)", "1", None),
     "trackio": ("import trackio; print(1)", "1", None),
+    "docs": ("import material, mkdocstrings; print(1)", "1", None),
     "dev": (TOOLS, "[]", None),
 }
 
