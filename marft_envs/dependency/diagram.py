@@ -1,4 +1,4 @@
-"""Graphs of who sees whom, as Mermaid (for Markdown pages) and Graphviz (for ``dot``)."""
+"""Dependency graphs as Mermaid flowcharts (for Markdown pages) and Graphviz digraphs (for ``dot``)."""
 
 from __future__ import annotations
 
@@ -7,55 +7,63 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """One graph. edges: (seen, seeing). title: of a part among others, "" for the only one. possible: edges that a
-    reply may bring about, drawn dashed."""
+class Graph:
+    """One graph of a diagram.
+
+    Attributes:
+        agents: The nodes.
+        edges: Pairs (seen agent, seeing agent).
+        title: The heading of one graph among several; "" for the only one.
+        dashed: Whether the edges are drawn dashed, because they depend on a reply.
+    """
 
     agents: tuple[str, ...]
     edges: tuple[tuple[str, str], ...]
     title: str = ""
-    possible: bool = False
+    dashed: bool = False
 
     @property
-    def alone(self) -> tuple[str, ...]:
+    def isolated(self) -> tuple[str, ...]:
         """Agents without an edge."""
         connected = {agent for edge in self.edges for agent in edge}
         return tuple(agent for agent in self.agents if agent not in connected)
 
 
-def mermaid(parts: Sequence[Part]) -> str:
-    """A Mermaid flowchart; parts with a title are subgraphs."""
+def mermaid(graphs: Sequence[Graph]) -> str:
+    """Return a Mermaid flowchart, with a subgraph for each graph that has a title."""
     lines = ["flowchart LR"]
-    for number, part in enumerate(parts):
-        if not part.title:
-            lines += [f"    {text}" for text in _mermaid(part, "{}")]
+    for number, graph in enumerate(graphs):
+        if not graph.title:
+            lines += [f"    {line}" for line in _mermaid_lines(graph, "{}")]
             continue
+        # Node ids are global in Mermaid: the number keeps the same agent of two graphs apart.
         node = f'p{number}_{{0}}["{{0}}"]'
-        lines += [f'    subgraph p{number}["{part.title}"]', *(f"        {t}" for t in _mermaid(part, node)), "    end"]
+        body = [f"        {line}" for line in _mermaid_lines(graph, node)]
+        lines += [f'    subgraph p{number}["{graph.title}"]', *body, "    end"]
     return "\n".join(lines)
 
 
-def _mermaid(part: Part, node: str) -> list[str]:
-    arrow = "-.->" if part.possible else "-->"
-    edges = [f"{node.format(seen)} {arrow} {node.format(seeing)}" for seen, seeing in part.edges]
-    return [node.format(agent) for agent in part.alone] + edges
+def _mermaid_lines(graph: Graph, node: str) -> list[str]:
+    arrow = "-.->" if graph.dashed else "-->"
+    edges = [f"{node.format(seen)} {arrow} {node.format(seeing)}" for seen, seeing in graph.edges]
+    return [node.format(agent) for agent in graph.isolated] + edges
 
 
-def graphviz(parts: Sequence[Part]) -> str:
-    """A Graphviz digraph; parts with a title are clusters."""
+def graphviz(graphs: Sequence[Graph]) -> str:
+    """Return a Graphviz digraph, with a cluster for each graph that has a title."""
     lines = ["digraph D {", "    rankdir=LR"]
-    for number, part in enumerate(parts):
-        if not part.title:
-            lines += [f"    {text}" for text in _graphviz(part, "")]
+    for number, graph in enumerate(graphs):
+        if not graph.title:
+            lines += [f"    {line}" for line in _graphviz_lines(graph, "")]
             continue
-        names = [f'"{number} {agent}" [label="{agent}"]' for agent in part.agents]
-        lines += [f"    subgraph cluster_{number} {{", f'        label="{part.title}"']
-        lines += [f"        {text}" for text in (*names, *_graphviz(part, f"{number} "))]
+        names = [f'"{number} {agent}" [label="{agent}"]' for agent in graph.agents]
+        lines += [f"    subgraph cluster_{number} {{", f'        label="{graph.title}"']
+        lines += [f"        {line}" for line in (*names, *_graphviz_lines(graph, f"{number} "))]
         lines.append("    }")
     return "\n".join([*lines, "}"])
 
 
-def _graphviz(part: Part, prefix: str) -> list[str]:
-    style = " [style=dashed]" if part.possible else ""
-    edges = [f'"{prefix}{seen}" -> "{prefix}{seeing}"{style}' for seen, seeing in part.edges]
-    return ([] if prefix else [f'"{agent}"' for agent in part.alone]) + edges
+def _graphviz_lines(graph: Graph, prefix: str) -> list[str]:
+    style = " [style=dashed]" if graph.dashed else ""
+    edges = [f'"{prefix}{seen}" -> "{prefix}{seeing}"{style}' for seen, seeing in graph.edges]
+    return ([] if prefix else [f'"{agent}"' for agent in graph.isolated]) + edges

@@ -1,13 +1,15 @@
-"""D, the dependency function of the Flexible Markov Game: who is conditioned on whose action.
+"""The dependency function D of the Flexible Markov Game, as an acyclic graph over the agents of one round.
 
-D : A x A -> {0, 1}, D(a_i, a_j) = 1 iff agent j's decision is conditioned on agent i's action (MARFT, arXiv 2504.16129,
-section 3). Here it is a boolean matrix ``D[i, j]`` over the agents in listed order. It must be acyclic; from it follow
-the execution order, the parents whose texts an agent sees, and the generations whose agents may act concurrently.
+D : A x A -> {0, 1}, with D(a_i, a_j) = 1 iff agent j's decision is conditioned on agent i's action (MARFT, arXiv
+2504.16129, section 3; docs/reference/algorithms.md, section 1). Here D is a boolean matrix ``D[i, j]`` over the agents
+in listed order: agent j sees agent i's action. D determines the execution order, the parents whose messages an agent
+sees, and the generations of agents that may act at the same time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import graphlib
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -16,11 +18,25 @@ import numpy as np
 from marft_envs.arguments import check_nonempty, did_you_mean, expected_one_of
 from marft_envs.dependency import diagram
 
-PRESETS = ("none", "chain", "star", "tree", "layers", "full")
+# Each preset maps (i, j, n), index arrays of shape [n, n] and the number of agents, to D[i, j].
+_PRESETS: dict[str, Callable[[np.ndarray, np.ndarray, int], np.ndarray]] = {
+    "none": lambda i, j, n: np.zeros((n, n), bool),
+    "chain": lambda i, j, n: j == i + 1,
+    "star": lambda i, j, n: (i == 0) & (j > 0),
+    "tree": lambda i, j, n: (j > 0) & ((j - 1) // 2 == i),
+    "layers": lambda i, j, n: (i < (n + 1) // 2) & (j >= (n + 1) // 2),
+    "full": lambda i, j, n: j > i,
+}
+PRESETS = tuple(_PRESETS)
+"""The names that ``Dependency.preset`` accepts."""
 
 
 class CycleError(ValueError):
-    """D has a cycle, so no agent of it could act first. ``cycle`` lists its agents; the last depends into the first."""
+    """The dependency function has a cycle, so its agents have no execution order.
+
+    Attributes:
+        cycle: The agents of one cycle. Each is seen by the next, and the last is seen by the first.
+    """
 
     def __init__(self, cycle: Sequence[str]) -> None:
         self.cycle = tuple(cycle)
@@ -28,10 +44,23 @@ class CycleError(ValueError):
 
 
 class Dependency:
-    """An acyclic D over named agents. Immutable; equal by agents and matrix.
+    """An acyclic dependency function D over named agents.
 
-    agents: names in listed order. matrix: [n, n] boolean, ``matrix[i, j]`` True iff agent j sees agent i's action.
-    Raises CycleError naming a cycle, ValueError for a wrong shape, a repeated agent or entries other than 0 and 1.
+    A Dependency is immutable. Two are equal if their agents and matrices are equal.
+
+    Args:
+        agents: Names in listed order.
+        matrix: Boolean, [n, n]; ``matrix[i, j]`` is True iff agent j sees agent i's action.
+
+    Attributes:
+        agents: As passed.
+        matrix: As passed, as a read-only boolean array.
+        generations: Groups of agents that may act at the same time: the parents of an agent are in earlier groups, at
+            least one of them in the group before. Each group is in listed order.
+
+    Raises:
+        CycleError: D has a cycle; the message names it.
+        ValueError: The matrix has another shape or entries other than 0 and 1, or a name occurs twice.
     """
 
     def __init__(self, agents: Sequence[str], matrix: Any) -> None:
@@ -53,25 +82,19 @@ class Dependency:
         self.generations = self._generations()
 
     def _generations(self) -> tuple[tuple[str, ...], ...]:
-        """Antichains by longest path: every parent of a generation's agents is in an earlier generation."""
-        remaining = list(range(len(self.agents)))
+        """Return the agents by the length of the longest path that ends at them, each group in listed order."""
+        edges = self.edges
+        sorter = _sorter(self.agents, ((seeing, seen) for seen, seeing in edges))
+        try:
+            sorter.prepare()
+        except graphlib.CycleError:
+            raise CycleError(_find_cycle(self.agents, edges)) from None
         generations = []
-        while remaining:
-            ready = [j for j in remaining if not any(self.matrix[i, j] for i in remaining)]
-            if not ready:
-                raise CycleError(self._find_cycle(remaining))
-            generations.append(tuple(self.agents[j] for j in ready))
-            remaining = [j for j in remaining if j not in ready]
+        while sorter.is_active():
+            ready = set(sorter.get_ready())  # graphlib does not specify the order of these
+            generations.append(tuple(agent for agent in self.agents if agent in ready))
+            sorter.done(*ready)
         return tuple(generations)
-
-    def _find_cycle(self, candidates: list[int]) -> list[str]:
-        """A cycle among ``candidates``, each of which has a parent among them: walk back until an agent repeats."""
-        walk = [candidates[0]]
-        while True:
-            parent = next(i for i in candidates if self.matrix[i, walk[-1]])
-            if parent in walk:
-                return [self.agents[i] for i in reversed(walk[walk.index(parent) :])]
-            walk.append(parent)
 
     @cached_property
     def order(self) -> tuple[str, ...]:
@@ -80,7 +103,7 @@ class Dependency:
 
     @cached_property
     def parents(self) -> dict[str, tuple[str, ...]]:
-        """For each agent the agents it sees, in stable execution order."""
+        """For each agent the agents that it sees, in stable execution order."""
         index = {agent: i for i, agent in enumerate(self.agents)}
         return {
             agent: tuple(other for other in self.order if self.matrix[index[other], index[agent]])
@@ -88,7 +111,11 @@ class Dependency:
         }
 
     def random_order(self, rng: np.random.Generator) -> tuple[str, ...]:
-        """A random linear extension of D: at each place one of the agents whose parents have all acted."""
+        """Return a random linear extension of D.
+
+        At each position one of the agents whose parents have all acted is drawn uniformly. The linear extensions
+        themselves are not equally likely.
+        """
         waiting, order = list(self.agents), []
         while waiting:
             ready = [a for a in waiting if not any(p in waiting for p in self.parents[a])]
@@ -99,12 +126,21 @@ class Dependency:
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
-        """All (seen, seeing) pairs."""
-        return tuple((self.agents[i], self.agents[j]) for i, j in np.argwhere(self.matrix))
+        """All pairs (seen agent, seeing agent), in listed order."""
+        return tuple((self.agents[i], self.agents[j]) for i, j in np.argwhere(self.matrix).tolist())
 
     @classmethod
     def from_edges(cls, agents: Sequence[str], edges: Iterable[tuple[str, str]]) -> Dependency:
-        """D with an edge (i, j) for each pair "j sees i". ValueError for an unknown agent or a malformed edge."""
+        """Return the D that has exactly the given edges.
+
+        Args:
+            agents: Names in listed order.
+            edges: Pairs (seen agent, seeing agent).
+
+        Raises:
+            ValueError: An edge is not a pair, or names an agent that is not listed.
+            CycleError: The edges form a cycle.
+        """
         names = list(agents)
         matrix = np.zeros((len(names), len(names)), bool)
         for edge in edges:
@@ -121,33 +157,34 @@ class Dependency:
 
     @classmethod
     def preset(cls, name: str, agents: Sequence[str]) -> Dependency:
-        """A named shape over the agents in listed order.
+        """Return a D of a common shape.
 
-        none: nobody sees anybody. chain: each sees the one before. full: each sees all before. star: the first is seen
-        by all. tree: a binary tree from the first. layers: two halves, the second sees all of the first.
+        Args:
+            name: One of
+                "none": no agent sees another;
+                "chain": each agent sees the one before it;
+                "star": every agent sees the first;
+                "tree": a binary tree, whose root is the first agent;
+                "layers": each agent of the second half sees every agent of the first half;
+                "full": each agent sees all agents before it.
+            agents: Names in listed order.
+
+        Raises:
+            ValueError: There is no preset of that name.
         """
-        n = len(agents)
-        if name not in PRESETS:
+        if name not in _PRESETS:
             raise ValueError(expected_one_of("dependency", name, PRESETS))
+        n = len(agents)
         i, j = np.indices((n, n))
-        half = (n + 1) // 2
-        shapes = {
-            "none": np.zeros((n, n), bool),
-            "chain": j == i + 1,
-            "full": j > i,
-            "star": (i == 0) & (j > 0),
-            "tree": (j > 0) & ((j - 1) // 2 == i),
-            "layers": (i < half) & (j >= half),
-        }
-        return cls(agents, shapes[name])
+        return cls(agents, _PRESETS[name](i, j, n))
 
     def to_mermaid(self) -> str:
-        """A Mermaid flowchart, for Markdown pages."""
-        return diagram.mermaid([diagram.Part(self.agents, self.edges)])
+        """Return a Mermaid flowchart, for Markdown pages."""
+        return diagram.mermaid([diagram.Graph(self.agents, self.edges)])
 
     def to_graphviz(self) -> str:
-        """A Graphviz digraph, for ``dot``."""
-        return diagram.graphviz([diagram.Part(self.agents, self.edges)])
+        """Return a Graphviz digraph, for ``dot``."""
+        return diagram.graphviz([diagram.Graph(self.agents, self.edges)])
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -160,17 +197,46 @@ class Dependency:
         return hash((self.agents, self.matrix.tobytes()))
 
     def __str__(self) -> str:
-        """Who sees whom, a line for each agent in execution order."""
+        """Return one line per agent, in execution order: ``actor_0 sees reasoner_0``."""
         return "\n".join(f"{agent} sees {', '.join(self.parents[agent]) or 'nobody'}" for agent in self.order)
 
     def __repr__(self) -> str:
         return f"Dependency.from_edges({list(self.agents)!r}, {list(self.edges)!r})"
 
 
-def as_dependency(spec: Any, agents: Sequence[str]) -> Dependency:
-    """A Dependency over exactly ``agents`` from any way of writing it: a Dependency, a preset's name, a matrix, edges.
+def _sorter(agents: Sequence[str], successions: Iterable[tuple[str, str]]) -> graphlib.TopologicalSorter[str]:
+    """Return a sorter of ``agents`` from pairs (later agent, earlier agent)."""
+    sorter = graphlib.TopologicalSorter(dict.fromkeys(agents, ()))
+    for later, earlier in successions:
+        sorter.add(later, earlier)
+    return sorter
 
-    Edges are pairs of names; anything array-like with numbers is a matrix. An empty list means no edges.
+
+def _find_cycle(agents: Sequence[str], edges: Iterable[tuple[str, str]]) -> list[str]:
+    """Return the agents of a cycle of ``edges``, pairs (seen agent, seeing agent); empty if they have none.
+
+    graphlib searches in the direction of the edges. It gets them reversed here, so that the search begins at the first
+    listed agent and follows the first listed parent; the reported path is then reversed.
+    """
+    try:
+        _sorter(agents, edges).prepare()
+    except graphlib.CycleError as error:
+        *path, _ = error.args[1]  # the last agent repeats the first
+        return path[::-1]
+    return []
+
+
+def as_dependency(spec: Any, agents: Sequence[str]) -> Dependency:
+    """Return the Dependency over exactly ``agents`` that ``spec`` describes.
+
+    Args:
+        spec: A Dependency, the name of a preset, an [n, n] matrix of 0 and 1 (``matrix[i, j]``: agent j sees agent i),
+            or a list of pairs (seen agent, seeing agent). An empty list has no edges.
+        agents: Names in listed order.
+
+    Raises:
+        TypeError: ``spec`` is none of these.
+        ValueError: ``spec`` does not fit the agents, or has a cycle (CycleError).
     """
     if isinstance(spec, Dependency):
         if spec.agents != tuple(agents):
@@ -186,12 +252,12 @@ def as_dependency(spec: Any, agents: Sequence[str]) -> Dependency:
             f"{len(agents)} matrix or a list of edges (seen agent, seeing agent)"
         )
     rows = list(spec)
-    if rows and all(map(_is_row, rows)):
+    if rows and all(map(_is_matrix_row, rows)):
         return Dependency(agents, rows)
     return Dependency.from_edges(agents, rows)
 
 
-def _is_row(entry: Any) -> bool:
-    """Whether an entry of a list is a matrix's row: several values without a name among them."""
-    several = isinstance(entry, Iterable) and not isinstance(entry, str)
-    return several and not any(isinstance(value, str) for value in entry)
+def _is_matrix_row(entry: Any) -> bool:
+    """Return whether an entry of a list is a row of a matrix: an iterable without strings."""
+    iterable = isinstance(entry, Iterable) and not isinstance(entry, str)
+    return iterable and not any(isinstance(value, str) for value in entry)

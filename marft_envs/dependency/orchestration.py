@@ -1,21 +1,22 @@
-"""D from an agent's own reply: the orchestrator says who acts next, or which plan of sub-tasks to run.
+"""Orchestrated schedules: the reply of one agent, the orchestrator, decides which agents act next and in which order.
 
-Dynamic organisation: Flex-MG lets D_t change with t (MARFT, arXiv 2504.16129, section 3; algorithms.md section 1).
+The Flexible Markov Game lets D change with time (MARFT, arXiv 2504.16129, section 3; docs/reference/algorithms.md,
+section 1).
 
     team = Team(roles, Orchestrated("planner_0"))
 
-In each round the orchestrator speaks first. Its system message, after its instructions, tells it who its teammates are,
-how to write its reply, and what comes of a reply that cannot be read: the environment puts it there, no role has to.
+The orchestrator acts first in each round. The environment appends a briefing to its system message: its teammates, the
+form of a reply, and what happens if the reply cannot be read. Its role need not describe any of this.
 
-| reply | what happens |
+| reply | effect |
 |---|---|
-| lines ``reasoner_0: sub-task`` | the named act; each reads the orchestrator, nobody else of this round |
-| ``actor_0 (after reasoner_0): sub-task`` | it waits for these, and reads them too |
-| a name that no teammate has | left out, and listed in ``infos[orchestrator]["plan_unknown"]`` |
-| a plan that cannot be run | the ``fallback`` D over all; why, in ``infos[orchestrator]["plan_malformed"]`` |
-| the word FINISH | the episode ends with this round; at once when no line names a teammate |
+| a line ``reasoner_0: task`` | reasoner_0 acts; it sees the orchestrator's reply and no other message of this round |
+| a line ``actor_0 (after reasoner_0): task`` | actor_0 acts after reasoner_0, and sees its message too |
+| a name that no teammate has | ignored, and listed in ``infos[orchestrator]["plan_unknown"]`` |
+| an invalid plan | all act under the ``fallback`` D; ``infos[orchestrator]["plan_malformed"]`` gives the reason |
+| the word FINISH | the episode ends with this round; at once if no line names a teammate |
 
-A plan cannot be run when no line names a teammate (and FINISH is not said), when it goes in a circle, and when somebody
+A plan is invalid if no line names a teammate (and the reply does not contain FINISH), if it has a cycle, or if an agent
 waits for a teammate that has no line.
 """
 
@@ -37,20 +38,30 @@ from marft_envs.transcript import has_word
 
 Reader = Callable[[str, tuple[str, ...]], "Dependency | None"]
 
-# Linear in the length of what a model writes: every repetition is possessive, nothing is read twice.
-_MARKS = r"[\s\-*#>`\d.)]*+"
-_LINE = re.compile(rf"{_MARKS}\b([A-Za-z]\w*+)[*`]*+\s*+(?:\(\s*+after\s++([^)]*+)\)\s*+)?[*`]*+\s*+:", re.I)
-_AGENT_FORM = re.compile(r"[A-Za-z][A-Za-z_]*_\d+")
+# Models write these replies, so matching must take linear time: every repetition is possessive and never backtracks.
+_MARKDOWN = r"[\s\-*#>`\d.)]*+"
+_PLAN_LINE = re.compile(rf"{_MARKDOWN}\b([A-Za-z]\w*+)[*`]*+\s*+(?:\(\s*+after\s++([^)]*+)\)\s*+)?[*`]*+\s*+:", re.I)
+_AGENT_NAME = re.compile(r"[A-Za-z][A-Za-z_]*_\d+")
 
 
 class Orchestrated(Schedule):
-    """The orchestrator speaks first in every round; its reply decides who acts after it, seeing its text.
+    """A schedule in which the orchestrator acts first in every round, and its reply decides which agents act next.
 
-    read: ``(reply, other agents) -> Dependency`` over those that act, None for a reply that names nobody:
-    ``names_plan`` (sub-tasks with their order, the default), ``names_next`` (one agent), or your own. syntax: what the
-    orchestrator is told of how to write its reply; to be given with a reader of your own, "" where its instructions say
-    it. finish: the word that ends the episode with this round. fallback: D of the others when the reply cannot be read.
-    Write it as ``Orchestrated("manager_0")``; the game binds it to its team. ValueError names what is wrong.
+    All agents that act after the orchestrator see its reply. The module's docstring describes the replies.
+
+    Args:
+        orchestrator: The name of the agent.
+        read: ``(reply, other agents) -> Dependency`` over the agents that act next; None for a reply that names no
+            agent, and ValueError for one that cannot be read. ``read_plan`` (the default) reads one line per agent,
+            ``read_next`` the name of a single agent.
+        syntax: Describes the form of a reply to the orchestrator. Required for a ``read`` of your own; "" if the
+            orchestrator's instructions describe it.
+        finish: The word that ends the episode with this round.
+        fallback: D over the other agents if the reply cannot be read, in any form that ``as_dependency`` accepts.
+        agents: The team's agents. Leave it out: the team binds the schedule to its agents.
+
+    Raises:
+        TypeError, ValueError: An argument is wrong; the message names it.
     """
 
     def __init__(
@@ -64,16 +75,17 @@ class Orchestrated(Schedule):
         agents: Sequence[str] = (),
     ) -> None:
         if syntax is not None and not isinstance(syntax, str):
-            raise TypeError(f"Orchestrated syntax={syntax!r:.80}: got {type(syntax).__name__}, expected a text or None")
+            got = type(syntax).__name__
+            raise TypeError(f"Orchestrated syntax={syntax!r:.80}: got {got}, expected a string or None")
         self.orchestrator = check_nonempty("Orchestrated orchestrator", orchestrator)
         self.finish = check_nonempty("Orchestrated finish", finish)
         self.fallback, self.syntax = fallback, syntax
-        self.read: Reader = names_plan if read is None else read
+        self.read: Reader = read_plan if read is None else read
         check_callable("Orchestrated read", self.read, ("reply", "agents"))
         if syntax is None and _syntax_of(self.read) is None:
             raise ValueError(
-                f"Orchestrated read={callable_name(self.read)}: expected syntax= with it, what the orchestrator is told of "
-                "how to write its reply ('' where its instructions say it)"
+                f"Orchestrated read={callable_name(self.read)}: expected syntax= as well, which describes the form of "
+                "a reply to the orchestrator ('' if its instructions describe it)"
             )
         self.agents = tuple(agents)
         self.others: tuple[str, ...] = ()
@@ -81,15 +93,15 @@ class Orchestrated(Schedule):
             if orchestrator not in self.agents:
                 raise ValueError(expected_one_of("orchestrator", orchestrator, self.agents))
             if len(self.agents) < 2:
-                raise ValueError(f"orchestrator={orchestrator!r} is alone: expected at least one other agent")
+                raise ValueError(f"orchestrator={orchestrator!r} is the only agent: expected at least one other")
             if finish in self.agents:
-                raise ValueError(f"Orchestrated finish={finish!r}: expected a word that is no agent's name")
+                raise ValueError(f"Orchestrated finish={finish!r}: expected a word other than the agents' names")
             self.others = tuple(a for a in self.agents if a != orchestrator)
             self._first = Dependency.preset("none", [orchestrator])
-            self._fallback = _bound_fallback(fallback, self.others)
+            self._fallback = _fallback_dependency(fallback, self.others)
 
-    def bound(self, agents: Sequence[str]) -> Orchestrated:
-        """The same schedule for a team of ``agents``."""
+    def bind(self, agents: Sequence[str]) -> Orchestrated:
+        """Return the same schedule for a team of ``agents``."""
         return Orchestrated(
             self.orchestrator,
             read=self.read,
@@ -100,7 +112,7 @@ class Orchestrated(Schedule):
         )
 
     def _settings(self) -> dict[str, Any]:
-        """As they are, but for the fallback: D once it is known, before that lists for arrays."""
+        # Fallbacks are compared as Dependencies once the agents are known; before that, arrays as nested lists.
         return {**vars(self), "fallback": self._fallback if self.agents else _as_lists(self.fallback)}
 
     def begin(self, problem: PublicProblem, transcript: Transcript, round: int) -> Dependency:
@@ -120,30 +132,32 @@ class Orchestrated(Schedule):
             return Extension(self._checked(plan), stop, unknown=unknown)
         if stop:
             return Extension(None, True, unknown=unknown)
-        return Extension(self._fallback, False, f"names none of {', '.join(self.others)}", unknown)
+        return Extension(self._fallback, False, f"the reply names none of {', '.join(self.others)}", unknown)
 
     def _checked(self, plan: Any) -> Dependency:
         if isinstance(plan, Dependency) and set(plan.agents) <= set(self.others):
             return plan
         raise TypeError(
-            f"Orchestrated read={callable_name(self.read)} returned {plan!r:.200}: expected None or a Dependency over some "
-            f"of {', '.join(self.others)}"
+            f"Orchestrated read={callable_name(self.read)} returned {plan!r:.200}: expected None or a Dependency over "
+            f"some of {', '.join(self.others)}"
         )
 
     def briefing(self, summaries: Mapping[str, str], answering: Sequence[str], rounds: int) -> dict[str, str]:
-        """What the orchestrator is told: its teammates, how to write a reply, what comes of one that cannot be read."""
-        write = _syntax_of(self.read)
-        told = write(self.others) if self.syntax is None and write else self.syntax
+        """Return the orchestrator's briefing: teammates, the form of a reply, the fallback, and the word that ends."""
+        describe = _syntax_of(self.read)
+        syntax = describe(self.others) if self.syntax is None and describe else self.syntax
         lines = [
-            "You direct the team: you speak first in each round, and your reply decides who acts after you. Who acts "
-            "reads your reply. Your teammates:",
-            *(f"- {_introduced(agent, summaries[agent], agent in answering)}" for agent in self.others),
-            *([told] if told else []),
-            f"If your reply cannot be read in this way, all of them act: {', '.join(self._fallback.order)}.",
+            "You direct the team. In each round you act first, and your reply decides which teammates act next. They "
+            "read your reply. Your teammates:",
+            *(f"- {_teammate(agent, summaries[agent], agent in answering)}" for agent in self.others),
+            *([syntax] if syntax else []),
+            f"If your reply does not have the required form, all teammates act: {', '.join(self._fallback.order)}.",
         ]
         if rounds > 1:
-            lines.append(f"There are at most {rounds} rounds. The word {self.finish} in your reply ends the work with ")
-            lines[-1] += "this round, or at once if you name nobody."
+            lines.append(
+                f"There are at most {rounds} rounds. Write {self.finish} to end the work after this round. If you "
+                f"write {self.finish} and name no teammate, the work ends at once."
+            )
         return {self.orchestrator: "\n".join(lines)}
 
     def __repr__(self) -> str:
@@ -152,21 +166,21 @@ class Orchestrated(Schedule):
     def __str__(self) -> str:
         others = ", ".join(self.others) if self.agents else "its teammates"
         fallback = self._fallback if self.agents else self.fallback
-        return "\n".join(
-            [
-                f"{self.orchestrator} speaks first in each round, and is seen by all who act after it",
-                f"its reply, read by {callable_name(self.read)}, decides who of {others} acts, and who sees whom",
-                f"{self.finish} in it ends the episode with the round",
-                f"when it cannot be read:\n{indented(fallback)}",
-            ]
+        reader = callable_name(self.read)
+        return (
+            f"{self.orchestrator} acts first in each round; every agent that acts after it sees its reply\n"
+            f"the reply, read by {reader}, decides which of {others} act, and which messages each of them sees\n"
+            f"{self.finish} in the reply ends the episode with the round\n"
+            f"if the reply cannot be read:\n{indented(fallback)}"
         )
 
-    def parts(self) -> list[diagram.Part]:
+    def graphs(self) -> list[diagram.Graph]:
         edges = tuple((self.orchestrator, other) for other in self.others)
-        return [diagram.Part(self.agents, edges, possible=True)]
+        return [diagram.Graph(self.agents, edges, dashed=True)]
 
 
-def _bound_fallback(spec: Any, others: tuple[str, ...]) -> Dependency:
+def _fallback_dependency(spec: Any, others: tuple[str, ...]) -> Dependency:
+    """Return the fallback as a Dependency over ``others``; its errors name the argument."""
     try:
         return as_dependency(spec, others)
     except (TypeError, ValueError) as fault:
@@ -174,73 +188,101 @@ def _bound_fallback(spec: Any, others: tuple[str, ...]) -> Dependency:
 
 
 def _as_lists(spec: Any) -> Any:
-    """The same D with lists for arrays and tuples, which ``==`` compares as wholes."""
+    """Return ``spec`` with arrays and tuples as lists: ``==`` compares those as a whole."""
     spec = spec.tolist() if isinstance(spec, np.ndarray) else spec
     return [_as_lists(entry) for entry in spec] if isinstance(spec, (list, tuple)) else spec
 
 
-def _introduced(agent: str, summary: str, answers: bool) -> str:
-    words = [summary] * bool(summary) + ["gives the team's answer"] * answers
-    return f"{agent}: {'; '.join(words)}" if words else agent
+def _teammate(agent: str, summary: str, answers: bool) -> str:
+    notes = [summary] * bool(summary) + ["gives the team's answer"] * answers
+    return f"{agent}: {'; '.join(notes)}" if notes else agent
 
 
-def names_plan(reply: str, agents: tuple[str, ...]) -> Dependency | None:
-    """Lines ``name: sub-task`` name who acts; ``name (after other, other): sub-task`` also after whom, seeing them.
+def read_plan(reply: str, agents: tuple[str, ...]) -> Dependency | None:
+    """Read a plan with one line per agent.
 
-    None when no line names an agent. Names that nobody has are left out. Raises CycleError for a plan that nobody could
-    begin, and ValueError for an "after" with an agent that has no line.
+    ``name: task`` makes an agent act. ``name (after other, other): task`` makes it act after the others, and see their
+    messages. Names that no agent has are ignored.
+
+    Args:
+        reply: The orchestrator's reply.
+        agents: The other agents of the team.
+
+    Returns:
+        D over the agents that have a line; None if none of them has.
+
+    Raises:
+        CycleError: The agents of the plan wait for each other.
+        ValueError: An agent waits for one that has no line.
     """
-    steps: dict[str, list[str]] = {}
-    for name, after in _lines(reply):
+    parents: dict[str, list[str]] = {}
+    for name, after in _plan_lines(reply):
         if name in agents:
-            steps.setdefault(name, []).extend(other for other in after if other in agents)
-    if not steps:
+            parents.setdefault(name, []).extend(other for other in after if other in agents)
+    if not parents:
         return None
-    acting = [agent for agent in agents if agent in steps]
-    waiting = sorted({other for after in steps.values() for other in after} - set(acting))
-    if waiting:
-        raise ValueError(f"the plan waits for {', '.join(waiting)}, without a line for it")
-    return Dependency.from_edges(acting, [(seen, agent) for agent, after in steps.items() for seen in after])
+    acting = [agent for agent in agents if agent in parents]
+    missing = sorted({other for after in parents.values() for other in after} - set(acting))
+    if missing:
+        raise ValueError(f"the plan waits for {', '.join(missing)} but has no line for it")
+    return Dependency.from_edges(acting, [(seen, agent) for agent, after in parents.items() for seen in after])
 
 
-def names_next(reply: str, agents: tuple[str, ...]) -> Dependency | None:
-    """The agent whose name stands last in the reply acts next; None when there is no name."""
-    places = {agent: m.start() for agent in agents for m in re.finditer(rf"\b{re.escape(agent)}\b", reply)}
-    return Dependency.preset("none", [max(places, key=places.__getitem__)]) if places else None
+def read_next(reply: str, agents: tuple[str, ...]) -> Dependency | None:
+    """Read the name of the agent that acts next.
+
+    Args:
+        reply: The orchestrator's reply.
+        agents: The other agents of the team.
+
+    Returns:
+        D over the agent whose name occurs last in the reply; None if no name occurs.
+    """
+    last = {agent: match.start() for agent in agents for match in re.finditer(rf"\b{re.escape(agent)}\b", reply)}
+    return Dependency.preset("none", [max(last, key=last.__getitem__)]) if last else None
 
 
 def unknown_names(reply: str, agents: tuple[str, ...]) -> tuple[str, ...]:
-    """Names that a plan's lines have where agents stand, and that none of ``agents`` has, each once, in order."""
-    found = [n for name, after in _lines(reply) for n in (*([name] if _AGENT_FORM.fullmatch(name) else ()), *after)]
-    return tuple(dict.fromkeys(name for name in found if name not in agents))
+    """Return the names in a plan's lines that none of ``agents`` has, each once, in order.
+
+    A word before a colon counts as a name only if it looks like one (``word_0``); a word after "after" always counts.
+    """
+    names: list[str] = []
+    for name, after in _plan_lines(reply):
+        names += [name] if _AGENT_NAME.fullmatch(name) else []
+        names += after
+    return tuple(dict.fromkeys(name for name in names if name not in agents))
 
 
-def _lines(reply: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """(word before the colon, names after "after") of each line of that form; Markdown's marks are passed over."""
+def _plan_lines(reply: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield (word before the colon, names after "after") for each line of a plan; Markdown is ignored."""
     for line in reply.splitlines():
-        head = _LINE.match(line)
-        if head:
-            after = re.split(r"[,;\s*`]+(?:and\s+)?", (head.group(2) or "").strip())
-            yield head.group(1), tuple(name for name in after if name)
+        match = _PLAN_LINE.match(line)
+        if match:
+            after = re.split(r"[,;\s*`]+(?:and\s+)?", (match.group(2) or "").strip())
+            yield match.group(1), tuple(name for name in after if name)
 
 
 def _plan_syntax(others: tuple[str, ...]) -> str:
-    """What is told of ``names_plan``."""
+    """Return the description of ``read_plan`` for the orchestrator."""
     first, last = others[0], others[-1]
-    lines = ["Write one line for each teammate that is to act:", f"{first}: what it is to do"]
+    lines = ["Write one line for each teammate that must act:", f"{first}: its task"]
     if first != last:
         lines += [
-            f"{last} (after {first}): what it is to do",
-            'Whom you name after "after" acts before, and is read, too. Who has no line does not act.',
+            "Name the teammates that it must wait for and read in brackets:",
+            f"{last} (after {first}): its task",
         ]
-    return "\n".join(lines)
+    return "\n".join([*lines, "A teammate without a line does not act."])
 
 
 def _next_syntax(others: tuple[str, ...]) -> str:
-    """What is told of ``names_next``."""
-    return f"Name the one that is to act next, as in: {others[0]}. Where you name several, the last name counts."
+    """Return the description of ``read_next`` for the orchestrator."""
+    return (
+        f"Write the name of the teammate that must act next, for example: {others[0]}. If you write several names, the "
+        "last one counts."
+    )
 
 
 def _syntax_of(read: Reader) -> Callable[[tuple[str, ...]], str] | None:
-    """What writes the syntax of a reader that is ready-made."""
-    return {names_plan: _plan_syntax, names_next: _next_syntax}.get(read) if inspect.isfunction(read) else None
+    """Return the function that describes a ready-made reader; None for another reader."""
+    return {read_plan: _plan_syntax, read_next: _next_syntax}.get(read) if inspect.isfunction(read) else None

@@ -1,7 +1,8 @@
-"""D over the rounds: the same each round, a list, a function, or decided by an agent's own reply.
+"""Schedules: the dependency function D of each round of an episode.
 
-A schedule gives, for each round, the ``Dependency`` of the agents that act in it: all agents, or some. The orchestrated
-one (``orchestration.py``) learns it in the middle of the round. ``print(team.dependency)`` shows who sees whom.
+D is the same in every round (``Static``), listed round by round (``PerRound``), computed by a function when a round
+begins (``FunctionSchedule``), or decided by an agent's reply in the middle of a round (``Orchestrated``, in
+``orchestration.py``). In each of them D is a ``Dependency`` over the agents that act in the round: all, or some.
 """
 
 from __future__ import annotations
@@ -24,57 +25,66 @@ Transcript = Sequence[Turn]
 
 
 class Schedule(ABC):
-    """Which agents act in a round, in which order, and who sees whom. agents: all of them, in listed order.
+    """The dependency function D of each round: which agents act, in which order, and which messages each of them sees.
 
-    ``str`` of it says who sees whom, ``repr`` is a line; equal by its settings.
+    ``print(team.dependency)`` describes it. Two schedules are equal if they have the same type and settings.
+
+    Attributes:
+        agents: All agents of the team, in listed order.
+        static: The D of every round if it never changes, else None.
     """
 
     agents: tuple[str, ...]
     static: Dependency | None = None
-    """The one D of every round, where there is one."""
 
     @abstractmethod
     def begin(self, problem: PublicProblem, transcript: Transcript, round: int) -> Dependency:
-        """D at the beginning of a round, over the agents that are known to act in it."""
+        """Return D at the beginning of a round, over the agents that are known to act in it.
+
+        Args:
+            problem: The problem without its gold.
+            transcript: Every turn before this round.
+            round: The number of the round, from 0.
+        """
 
     def extend(self, problem: PublicProblem, transcript: Transcript, round: int) -> Extension | None:
-        """Who acts further when all known agents of the round have spoken; None: nobody, the round is over."""
+        """Return which agents act next when all known agents of the round have acted; None ends the round."""
         return None
 
     def check_rounds(self, rounds: int) -> None:
-        """ValueError where the schedule does not fit a game of ``rounds`` rounds; by default it fits any."""
+        """Raise ValueError if the schedule does not fit a game of ``rounds`` rounds. By default it fits any."""
         return None
 
-    def bound(self, agents: Sequence[str]) -> Schedule:
-        """This schedule for a team of ``agents``; ValueError where it is of others."""
+    def bind(self, agents: Sequence[str]) -> Schedule:
+        """Return this schedule for a team of ``agents``; ValueError if it was made for others."""
         if self.agents != tuple(agents):
             raise ValueError(f"dependency is over agents {list(self.agents)}: expected {list(agents)}")
         return self
 
     def briefing(self, summaries: Mapping[str, str], answering: Sequence[str], rounds: int) -> Mapping[str, str]:
-        """Return what agents are told of the schedule at the end of their system messages, by agent.
+        """Return what is appended to the system messages of agents, by agent.
 
         Args:
-            summaries: Agent to its role in a few words, "" for none.
+            summaries: For each agent its role in a few words, "" for none.
             answering: The agents that give the team's answer.
-            rounds: How many rounds an episode has at most.
+            rounds: The largest number of rounds of an episode.
         """
         return {}
 
     @abstractmethod
-    def parts(self) -> list[diagram.Part]:
-        """The graphs to draw; ValueError where there are none before a round begins."""
+    def graphs(self) -> list[diagram.Graph]:
+        """Return the graphs to draw; ValueError if none is known before a round begins."""
 
     def to_mermaid(self) -> str:
-        """A Mermaid flowchart, for Markdown pages."""
-        return diagram.mermaid(self.parts())
+        """Return a Mermaid flowchart, for Markdown pages."""
+        return diagram.mermaid(self.graphs())
 
     def to_graphviz(self) -> str:
-        """A Graphviz digraph, for ``dot``."""
-        return diagram.graphviz(self.parts())
+        """Return a Graphviz digraph, for ``dot``."""
+        return diagram.graphviz(self.graphs())
 
     def _settings(self) -> dict[str, Any]:
-        """What two equal schedules have in common, comparable with ``==``."""
+        """Return the settings that two equal schedules share, comparable with ``==``."""
         return vars(self)
 
     def __eq__(self, other: object) -> bool:
@@ -89,10 +99,13 @@ class Schedule(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """What an orchestrator's reply comes to.
+    """The rest of a round, as an orchestrator's reply decides it.
 
-    dependency: over the agents that act now, None for nobody; all of them see the orchestrator. stop: the episode is to
-    end with this round. malformed: why the reply could not be read, else "". unknown: names in it that nobody has.
+    Attributes:
+        dependency: D over the agents that act next, all of which also see the orchestrator; None if no agent acts.
+        stop: Whether the episode ends with this round.
+        malformed: Why the reply could not be read; "" if it could.
+        unknown: Names in the reply that no agent has.
     """
 
     dependency: Dependency | None
@@ -102,7 +115,7 @@ class Extension:
 
 
 class Static(Schedule):
-    """The same D in every round."""
+    """A schedule with the same D in every round."""
 
     def __init__(self, dependency: Dependency) -> None:
         self.static, self.agents = dependency, dependency.agents
@@ -111,8 +124,8 @@ class Static(Schedule):
     def begin(self, problem: PublicProblem, transcript: Transcript, round: int) -> Dependency:
         return self._dependency
 
-    def parts(self) -> list[diagram.Part]:
-        return [diagram.Part(self.agents, self._dependency.edges)]
+    def graphs(self) -> list[diagram.Graph]:
+        return [diagram.Graph(self.agents, self._dependency.edges)]
 
     def __str__(self) -> str:
         return str(self._dependency)
@@ -122,7 +135,16 @@ class Static(Schedule):
 
 
 class PerRound(Schedule):
-    """A D of its own for each round, from any specs that ``as_dependency`` takes."""
+    """A schedule that lists D for each round.
+
+    Args:
+        specs: One D for each round, each in any form that ``as_dependency`` accepts.
+        agents: Names in listed order.
+
+    Raises:
+        TypeError: ``specs`` is not a list.
+        ValueError: ``specs`` is empty, or an entry is not a D over the agents.
+    """
 
     def __init__(self, specs: Sequence[Any], agents: Sequence[str]) -> None:
         if isinstance(specs, str) or not isinstance(specs, (Sequence, np.ndarray)):
@@ -141,8 +163,8 @@ class PerRound(Schedule):
         if rounds != len(self.dependencies):
             raise ValueError(f"rounds={rounds!r}: expected {len(self.dependencies)}, one for each D of the list")
 
-    def parts(self) -> list[diagram.Part]:
-        return [diagram.Part(self.agents, d.edges, f"round {number}") for number, d in enumerate(self.dependencies)]
+    def graphs(self) -> list[diagram.Graph]:
+        return [diagram.Graph(self.agents, d.edges, f"round {number}") for number, d in enumerate(self.dependencies)]
 
     def __str__(self) -> str:
         return "\n".join(f"round {number}:\n{indented(d)}" for number, d in enumerate(self.dependencies))
@@ -151,12 +173,17 @@ class PerRound(Schedule):
         return f"PerRound({list(self.dependencies)!r}, {list(self.agents)!r})"
 
 
-class Called(Schedule):
-    """D from a function ``(problem, transcript, round) -> spec``, called at the beginning of each round.
+class FunctionSchedule(Schedule):
+    """A schedule that calls a function at the beginning of each round.
 
-    The problem is the public one, so D cannot depend on the gold. A ``Dependency`` over some of the agents lets only
-    these act. TypeError for a function of other arguments. In play, ValueError for a result that is no D of these
-    agents and RuntimeError for what the function raises: both name the function and the round, and have their cause.
+    Args:
+        function: ``(problem, transcript, round) -> spec``, where ``problem`` is the public part, so that D cannot
+            depend on the gold. ``spec`` is any form of a D over all agents that ``as_dependency`` accepts, or a
+            ``Dependency`` over some of them; then only these act.
+        agents: Names in listed order.
+
+    Raises:
+        TypeError: ``function`` does not accept these arguments.
     """
 
     def __init__(self, function: Callable[[PublicProblem, Transcript, int], Any], agents: Sequence[str]) -> None:
@@ -164,41 +191,46 @@ class Called(Schedule):
         self.function, self.agents = function, tuple(agents)
 
     def begin(self, problem: PublicProblem, transcript: Transcript, round: int) -> Dependency:
-        told = f"dependency function {callable_name(self.function)}, round {round}"
+        """Return the function's D for this round.
+
+        Raises:
+            RuntimeError: The function raised an exception, which is the cause.
+            ValueError: The function did not return a D over agents of the team.
+        """
+        context = f"dependency function {callable_name(self.function)}, round {round}"
         try:
             spec = self.function(problem, tuple(transcript), round)
         except Exception as fault:
-            raise RuntimeError(f"{told}: raised {type(fault).__name__}: {fault}") from fault
+            raise RuntimeError(f"{context}: raised {type(fault).__name__}: {fault}") from fault
         agents = spec.agents if isinstance(spec, Dependency) else self.agents
         try:
-            return over_some(as_dependency(spec, agents), self.agents)
+            return _check_members(as_dependency(spec, agents), self.agents)
         except (ValueError, TypeError) as fault:
-            raise ValueError(f"{told}: {fault}") from fault
+            raise ValueError(f"{context}: {fault}") from fault
 
-    def parts(self) -> list[diagram.Part]:
+    def graphs(self) -> list[diagram.Graph]:
         raise ValueError(
             f"D is decided by the function {callable_name(self.function)} in each round: expected a fixed one; "
             "env.unwrapped.dependency is the D of the round being played"
         )
 
     def __str__(self) -> str:
-        page = (inspect.getdoc(self.function) if inspect.isroutine(self.function) else "") or ""
-        told = f": {page.splitlines()[0]}" if page else ""
-        return (
-            f"decided at the beginning of each round by the function {callable_name(self.function)}(problem, transcript, "
-            f"round){told}\nover {', '.join(self.agents)}"
-        )
+        docstring = (inspect.getdoc(self.function) if inspect.isroutine(self.function) else "") or ""
+        summary = f": {docstring.splitlines()[0]}" if docstring else ""
+        call = f"{callable_name(self.function)}(problem, transcript, round)"
+        return f"decided at the beginning of each round by the function {call}{summary}\nover {', '.join(self.agents)}"
 
     def __repr__(self) -> str:
-        return f"Called({callable_name(self.function)}, {list(self.agents)!r})"
+        return f"FunctionSchedule({callable_name(self.function)}, {list(self.agents)!r})"
 
 
 def indented(text: Any) -> str:
-    """Each line two places to the right."""
+    """Return ``str(text)`` with each line indented by two spaces."""
     return "\n".join(f"  {line}" for line in str(text).splitlines())
 
 
-def over_some(dependency: Dependency, agents: tuple[str, ...]) -> Dependency:
+def _check_members(dependency: Dependency, agents: tuple[str, ...]) -> Dependency:
+    """Return ``dependency``; ValueError if it names an agent that is not in ``agents``."""
     strangers = [a for a in dependency.agents if a not in agents]
     if strangers:
         raise ValueError(f"dependency is over {strangers}, which are not in the team: expected some of {list(agents)}")
@@ -206,25 +238,32 @@ def over_some(dependency: Dependency, agents: tuple[str, ...]) -> Dependency:
 
 
 def as_schedule(spec: Any, agents: Sequence[str]) -> Schedule:
-    """A schedule from any way of writing D.
+    """Return the schedule that ``spec`` describes.
 
-    A preset, a matrix, edges or a Dependency is the D of every round; ``{"rounds": [spec, ...]}`` or a list whose
-    entries are all presets, Dependencies or arrays is one D a round; a function is called each round; an
-    ``Orchestrated`` is bound to the agents.
+    Args:
+        spec: One of
+            a preset, a matrix, a list of edges or a Dependency: the D of every round;
+            ``{"rounds": [spec, ...]}``, or a list of presets, Dependencies and arrays: one D for each round;
+            a function ``(problem, transcript, round) -> spec``: called at the beginning of each round;
+            a Schedule, such as ``Orchestrated("planner_0")``: bound to the agents.
+        agents: Names in listed order.
+
+    Raises:
+        TypeError, ValueError: ``spec`` is none of these, or does not fit the agents.
     """
     if isinstance(spec, Schedule):
-        return spec.bound(agents)
+        return spec.bind(agents)
     if isinstance(spec, dict):
         if set(spec) != {"rounds"}:
             raise ValueError(f"dependency has keys {sorted(spec)}: expected only 'rounds', a list of one D a round")
         return PerRound(spec["rounds"], agents)
     if callable(spec):
-        return Called(spec, agents)
+        return FunctionSchedule(spec, agents)
     if isinstance(spec, (list, tuple)) and spec and all(_is_whole_dependency(entry) for entry in spec):
         return PerRound(spec, agents)
     return Static(as_dependency(spec, agents))
 
 
 def _is_whole_dependency(entry: Any) -> bool:
-    whole = isinstance(entry, Dependency) or (isinstance(entry, np.ndarray) and entry.ndim == 2)
-    return whole or isinstance(entry, str)
+    """Return whether an entry of a list is a D by itself, not an edge or a row of a matrix."""
+    return isinstance(entry, (Dependency, str)) or (isinstance(entry, np.ndarray) and entry.ndim == 2)

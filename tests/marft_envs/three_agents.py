@@ -1,11 +1,14 @@
-"""A game of three agents for the tests of D: who acted, and what each of them saw of the others."""
+"""A task, a team of three agents and a function that plays them, for tests of the dependency function."""
 
 from marft_envs import Problem, Role, Task, Team, Verdict
 
 ABC = ("a_0", "b_0", "c_0")
+TEXTS = {agent: agent.upper() for agent in ABC}
 
 
 class Anything(Task):
+    """One problem, whose correct answer is "yes"."""
+
     name, size = "anything", 1
 
     def problem(self, index):
@@ -16,8 +19,13 @@ class Anything(Task):
 
 
 def play(game, texts):
-    """texts: agent -> text or list of texts in turn. Returns (agent, contents of others' messages) for each turn."""
-    queues = {a: list(t) if isinstance(t, list) else None for a, t in texts.items()}
+    """Play an episode and return, for each turn, (agent, the messages of other agents that it saw).
+
+    Args:
+        game: A FlexMG.
+        texts: For each agent the action of every turn, or a list of one action per turn.
+    """
+    queues = {agent: list(text) if isinstance(text, list) else None for agent, text in texts.items()}
     game.reset(seed=0)
     seen = []
     while not game.over:
@@ -28,8 +36,6 @@ def play(game, texts):
     return seen
 
 
-def team(dependency, **keywords):
-    return Team({a: Role(answers=a == "c_0") for a in ABC}, dependency, **keywords)
-
-
-TEXTS = {a: a.upper() for a in ABC}
+def team(dependency, **arguments):
+    """Return a team of three agents, of which c_0 answers."""
+    return Team({agent: Role(answers=agent == "c_0") for agent in ABC}, dependency, **arguments)

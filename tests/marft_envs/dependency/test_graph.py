@@ -1,4 +1,4 @@
-"""D: order, visibility, generations, and every way of writing it."""
+"""Dependency: execution order, generations, cycles, and every form in which D can be written."""
 
 from itertools import pairwise
 
@@ -30,14 +30,14 @@ def test_every_order_is_a_linear_extension(d, seed):
 
 
 @given(dags())
-def test_generations_are_antichains_in_order(d):
+def test_generations_have_no_edges_inside_and_follow_the_order(d):
     edges = set(d.edges)
     assert [a for g in d.generations for a in g] == list(d.order)
     for generation in d.generations:
         assert not any((a, b) in edges for a in generation for b in generation)
 
 
-def test_a_cycle_is_named():
+def test_the_error_names_a_cycle():
     with pytest.raises(CycleError, match=r"cycle: b_0 -> c_0 -> b_0|cycle: c_0 -> b_0 -> c_0"):
         Dependency.from_edges(ABC, [("a_0", "b_0"), ("b_0", "c_0"), ("c_0", "b_0")])
     with pytest.raises(CycleError, match="a_0 -> a_0"):
@@ -45,7 +45,7 @@ def test_a_cycle_is_named():
 
 
 @given(st.integers(2, 6), st.data())
-def test_the_named_cycle_is_one(n, data):
+def test_the_named_cycle_is_a_cycle_and_none_is_missed(n, data):
     matrix = np.array(data.draw(st.lists(st.booleans(), min_size=n * n, max_size=n * n))).reshape(n, n)
     agents = [f"x_{i}" for i in range(n)]
     try:
@@ -70,7 +70,7 @@ def test_presets():
     assert len(edges["full"]) == 6
 
 
-def test_all_ways_of_writing_agree():
+def test_all_forms_of_a_spec_give_the_same_dependency():
     expected = Dependency.preset("chain", ABC)
     matrix = [[0, 1, 0], [0, 0, 1], [0, 0, 0]]
     for spec in ("chain", matrix, np.array(matrix), expected.edges, [list(e) for e in expected.edges], expected):
@@ -94,7 +94,7 @@ def test_all_ways_of_writing_agree():
         (Dependency.preset("chain", ABCD), ValueError, r"is over agents .*: expected \['a_0', 'b_0', 'c_0'\]"),
     ],
 )
-def test_bad_specs_are_named(spec, error, message):
+def test_invalid_specs_are_named_in_the_error(spec, error, message):
     with pytest.raises(error, match=message):
         as_dependency(spec, ABC)
 
@@ -108,19 +108,19 @@ def test_bad_specs_are_named(spec, error, message):
         (["a_0", 1], TypeError, "agent=1: got int, expected a non-empty string"),
     ],
 )
-def test_bad_names_are_named(agents, error, message):
+def test_invalid_names_are_named_in_the_error(agents, error, message):
     with pytest.raises(error, match=message):
         Dependency.preset("none", agents)
 
 
-def test_it_prints_who_sees_whom():
+def test_str_lists_what_each_agent_sees():
     assert str(Dependency.preset("chain", ABC)).splitlines() == [
         "a_0 sees nobody", "b_0 sees a_0", "c_0 sees b_0",
     ]  # fmt: skip
     assert str(Dependency.preset("full", ABC)).splitlines()[-1] == "c_0 sees a_0, b_0"
 
 
-def test_drawings():
+def test_diagrams():
     d = Dependency.from_edges(ABC, [("a_0", "b_0")])
     assert d.to_mermaid().splitlines() == ["flowchart LR", "    c_0", "    a_0 --> b_0"]
     assert d.to_graphviz().splitlines()[2:] == ['    "c_0"', '    "a_0" -> "b_0"', "}"]

@@ -1,4 +1,4 @@
-"""D that changes, per round and by a function; what the game makes of it, and how it is printed and drawn."""
+"""Schedules that list or compute D for each round: their effect on the game, their text and their diagrams."""
 
 import functools
 
@@ -7,12 +7,12 @@ import pytest
 
 from marft_envs import Dependency, FlexMG
 from marft_envs.dependency.graph import CycleError
-from marft_envs.dependency.orchestration import Orchestrated, names_next
+from marft_envs.dependency.orchestration import Orchestrated, read_next
 from marft_envs.dependency.schedule import PerRound, Schedule, as_schedule
 from tests.marft_envs.three_agents import ABC, TEXTS, Anything, play, team
 
 
-def test_one_dependency_a_round():
+def test_a_list_has_one_d_per_round():
     game = FlexMG(Anything(), team(["chain", "none"]), rounds=2, memory="none")
     assert play(game, TEXTS) == [
         ("a_0", ()), ("b_0", ("A_0",)), ("c_0", ("B_0",)), ("a_0", ()), ("b_0", ()), ("c_0", ()),
@@ -24,18 +24,18 @@ def test_one_dependency_a_round():
     "spec",
     [["chain", "none"], {"rounds": ["chain", []]}, [Dependency.preset("chain", ABC), np.zeros((3, 3))]],
 )
-def test_ways_of_writing_a_list(spec):
+def test_lists_of_presets_matrices_and_dependencies(spec):
     schedule = as_schedule(spec, ABC)
     assert isinstance(schedule, PerRound)
     assert [len(d.edges) for d in schedule.dependencies] == [2, 0]
 
 
-def test_edges_are_not_taken_for_rounds():
+def test_edges_and_rows_of_a_matrix_are_not_rounds():
     assert as_schedule([("a_0", "b_0"), ("b_0", "c_0")], ABC).static == Dependency.preset("chain", ABC)
     assert as_schedule([[0, 1, 0], [0, 0, 1], [0, 0, 0]], ABC).static == Dependency.preset("chain", ABC)
 
 
-def test_rounds_must_fit_the_list():
+def test_the_number_of_rounds_must_match_the_list():
     with pytest.raises(ValueError, match="rounds=3: expected 2, one for each D of the list"):
         FlexMG(Anything(), team(["chain", "none"]), rounds=3)
     with pytest.raises(ValueError, match="expected only 'rounds'"):
@@ -52,12 +52,12 @@ def test_rounds_must_fit_the_list():
         (Dependency.preset("none", ["a_0"]), ".*: got Dependency"),
     ],
 )
-def test_rounds_that_are_no_list_are_named(rounds, got):
+def test_rounds_that_are_not_a_list_are_named_in_the_error(rounds, got):
     with pytest.raises(TypeError, match=rf"dependency rounds={got}, expected a list of one D for each round"):
         as_schedule({"rounds": rounds}, ABC)
 
 
-def test_an_array_may_hold_the_d_of_each_round():
+def test_a_three_dimensional_array_has_one_matrix_per_round():
     assert len(as_schedule({"rounds": np.zeros((2, 3, 3))}, ABC).dependencies) == 2
 
 
@@ -86,7 +86,7 @@ def test_a_function_gets_the_public_problem_and_the_transcript():
         (lambda: {}["x"], RuntimeError, "dependency function decide, round 1: raised KeyError: 'x'", KeyError),
     ],
 )
-def test_a_fault_of_a_function_names_it_and_the_round(late, error, message, cause):
+def test_errors_of_a_function_name_it_and_the_round(late, error, message, cause):
     def decide(problem, transcript, round):
         return late() if round else "chain"
 
@@ -111,7 +111,7 @@ def test_a_fault_of_a_function_names_it_and_the_round(late, error, message, caus
         (Orchestrated, "dependency=Orchestrated: got the class, expected an instance of it or a function of "),
     ],
 )
-def test_a_function_of_other_arguments_is_named_before_the_game(function, message):
+def test_a_function_with_the_wrong_arguments_is_an_error_at_construction(function, message):
     if message is None:
         assert as_schedule(function, ABC).function is function
         return
@@ -119,7 +119,7 @@ def test_a_function_of_other_arguments_is_named_before_the_game(function, messag
         team(function)
 
 
-def test_generation_is_an_antichain_whose_parents_have_spoken():
+def test_the_generation_has_the_agents_whose_parents_have_acted():
     edges = [("a_0", "c_0")]
     game = FlexMG(Anything(), team(edges))
     game.reset(seed=0)
@@ -128,16 +128,16 @@ def test_generation_is_an_antichain_whose_parents_have_spoken():
     assert game.generation == ("b_0", "c_0")
     before = game.observe("c_0")
     game.step("y")
-    assert game.observe("c_0") == before  # b_0 spoke in between, and is no parent
+    assert game.observe("c_0") == before  # b_0 acted in between, and is not a parent
     assert game.generation == ("c_0",)
     game.step("z")
     assert game.generation == ()
 
 
-def first_sees_nobody(problem, transcript, round):
-    """The first agent speaks to all.
+def always_star(problem, transcript, round):
+    """Every agent sees the first.
 
-    Nobody else is heard.
+    The second paragraph is not printed.
     """
     return "star"
 
@@ -150,24 +150,24 @@ def first_sees_nobody(problem, transcript, round):
             {"rounds": [[("a_0", "b_0")]]},
             "PerRound([Dependency.from_edges(['a_0', 'b_0', 'c_0'], [('a_0', 'b_0')])], ['a_0', 'b_0', 'c_0'])",
         ),
-        (first_sees_nobody, "Called(first_sees_nobody, ['a_0', 'b_0', 'c_0'])"),
-        (Orchestrated("b_0"), "Orchestrated('b_0', read=names_plan, agents=['a_0', 'b_0', 'c_0'])"),
+        (always_star, "FunctionSchedule(always_star, ['a_0', 'b_0', 'c_0'])"),
+        (Orchestrated("b_0"), "Orchestrated('b_0', read=read_plan, agents=['a_0', 'b_0', 'c_0'])"),
     ],
 )
-def test_a_schedule_in_a_line(dependency, line):
+def test_repr_is_one_line(dependency, line):
     one = team(dependency)
     assert repr(one.schedule) == line
     assert " at 0x" not in repr(one)
 
 
-def test_a_schedule_of_your_own_in_a_line():
+def test_a_custom_schedule_has_a_repr():
     class Own(Schedule):
         agents = ("a_0", "b_0")
 
         def begin(self, problem, transcript, round):
             return Dependency.preset("chain", self.agents)
 
-        def parts(self):
+        def graphs(self):
             return []
 
     assert repr(Own()) == "<Own over a_0, b_0>"
@@ -185,34 +185,34 @@ def test_a_schedule_of_your_own_in_a_line():
             ],
         ),
         (
-            first_sees_nobody,
+            always_star,
             [
-                "decided at the beginning of each round by the function first_sees_nobody(problem, transcript, round): "
-                "The first agent speaks to all.",
+                "decided at the beginning of each round by the function always_star(problem, transcript, round): "
+                "Every agent sees the first.",
                 "over a_0, b_0, c_0",
             ],
         ),
         (
-            Orchestrated("b_0", read=names_next, finish="DONE"),
+            Orchestrated("b_0", read=read_next, finish="DONE"),
             [
-                "b_0 speaks first in each round, and is seen by all who act after it",
-                "its reply, read by names_next, decides who of a_0, c_0 acts, and who sees whom",
-                "DONE in it ends the episode with the round",
-                "when it cannot be read:",
+                "b_0 acts first in each round; every agent that acts after it sees its reply",
+                "the reply, read by read_next, decides which of a_0, c_0 act, and which messages each of them sees",
+                "DONE in the reply ends the episode with the round",
+                "if the reply cannot be read:",
                 "  a_0 sees nobody",
                 "  c_0 sees a_0",
             ],
         ),
     ],
 )
-def test_every_form_prints_who_sees_whom(dependency, printed):
+def test_every_schedule_prints_what_each_agent_sees(dependency, printed):
     made = team(dependency)
     assert str(made.dependency).splitlines() == printed
     assert made == team(dependency) == made.with_stop(None)
     assert made != team("full")
 
 
-def test_the_d_of_the_round_that_is_played():
+def test_the_games_dependency_is_that_of_the_round_being_played():
     game = FlexMG(Anything(), team(["chain", "star"]), rounds=2)
     game.reset(seed=0)
     assert game.dependency == Dependency.preset("chain", ABC)
@@ -221,7 +221,7 @@ def test_the_d_of_the_round_that_is_played():
     assert game.dependency == Dependency.preset("star", ABC)
 
 
-def test_one_d_a_round_is_drawn_a_part_for_each():
+def test_each_round_of_a_list_is_drawn_as_a_subgraph():
     schedule = as_schedule({"rounds": [[("a_0", "b_0")], []]}, ABC)
     assert schedule.to_mermaid().splitlines() == [
         "flowchart LR",
@@ -239,6 +239,6 @@ def test_one_d_a_round_is_drawn_a_part_for_each():
 
 
 def test_a_function_cannot_be_drawn_before_the_round():
-    with pytest.raises(ValueError, match=r"decided by the function first_sees_nobody .* env\.unwrapped\.dependency"):
-        team(first_sees_nobody).dependency.to_mermaid()
+    with pytest.raises(ValueError, match=r"decided by the function always_star .* env\.unwrapped\.dependency"):
+        team(always_star).dependency.to_mermaid()
     assert as_schedule("chain", ABC).to_mermaid() == Dependency.preset("chain", ABC).to_mermaid()
