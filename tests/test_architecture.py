@@ -1,10 +1,14 @@
-"""The house keeps its directions: marft_envs without torch, import contracts, no module with a standard name."""
+"""The structure of the code: marft_envs without torch, the import contracts, no module with a standard library's name."""
 
+import pkgutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+
+from marft_envs.registry import is_versioned
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -36,6 +40,16 @@ def test_import_contracts_hold():
         cwd=ROOT,
     )
     assert "0 broken" in run.stdout, run.stdout + run.stderr
+
+
+def test_every_module_of_marft_envs_has_a_layer():
+    """The other packages' contracts are exhaustive. Here a versioned module, such as a contributor adds, needs no entry."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    (layers,) = (contract["layers"] for contract in contracts if contract.get("containers") == ["marft_envs"])
+    listed = {name.strip() for layer in layers for name in layer.split("|")}
+    modules = {module.name for module in pkgutil.iter_modules([str(ROOT / "marft_envs")])}
+    assert {name for name in modules if not is_versioned(name)} <= listed
+    assert listed <= modules
 
 
 @pytest.mark.parametrize("folder", ["marft_envs", "baselines", "benchmarks"])
