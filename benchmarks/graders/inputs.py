@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from marft_envs.mathematics.datasets import load
-from marft_envs.mathematics.problems.generated import Arithmetic
+from marft_envs.mathematics.problems.arithmetic import Arithmetic
 from marft_envs.task import Task
 
 

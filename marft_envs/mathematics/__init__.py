@@ -1,4 +1,4 @@
-r"""Grading of mathematical replies: ``grade(reply, gold) -> Verdict``; see docs/grading.md.
+r"""Mathematics: environments, data sets, and the grader ``grade(reply, gold) -> Verdict`` (see docs/grading.md).
 
 >>> from marft_envs.mathematics import grade
 >>> grade(r"So \boxed{1{,}000}.", "1000").score

@@ -1,4 +1,4 @@
-"""From the arguments of ``math_v0.env`` to a game: the data set by name, the team by name, D in its place."""
+"""The mathematics environment: ``raw_env`` and ``env`` choose a data set and a team by name and build the game."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import Any
 from marft_envs.game.flex_mg import FlexMG
 from marft_envs.game.order_enforcing import OrderEnforcing
 from marft_envs.mathematics import datasets
+from marft_envs.mathematics.problems.arithmetic import Arithmetic
 from marft_envs.mathematics.problems.curriculum import Curriculum
-from marft_envs.mathematics.problems.generated import Arithmetic, OneStep, WordProblems
 from marft_envs.mathematics.problems.relay import Relay
 from marft_envs.mathematics.problems.report import Report
+from marft_envs.mathematics.problems.word_problems import OneStep, WordProblems
 from marft_envs.mathematics.teams import TEAMS
-from marft_envs.registry.env_arguments import Subject, documented
+from marft_envs.registry.env_arguments import DatasetEnvironment, with_full_signature
 from marft_envs.task import Task
 from marft_envs.team.team import Team
 
@@ -22,11 +23,11 @@ GENERATORS: dict[str, Callable[..., Task]] = {
     "word_problems": WordProblems, "arithmetic": Arithmetic, "one_step": OneStep, "relay": Relay, "report": Report,
     "curriculum": Curriculum,
 }  # fmt: skip
-MATHEMATICS = Subject("math_v0", GENERATORS | {name: partial(datasets.load, name) for name in datasets.NAMES}, TEAMS)
+MATHEMATICS = DatasetEnvironment("math_v0", GENERATORS | {name: partial(datasets.load, name) for name in datasets.NAMES}, TEAMS)
 DATASETS = tuple(MATHEMATICS.datasets)
 
 
-@documented
+@with_full_signature
 def raw_env(
     dataset: str | Task = "word_problems",
     *,
@@ -35,13 +36,36 @@ def raw_env(
     stop: Any = None,
     **arguments: Any,
 ) -> FlexMG:
-    """The game without the guard; the arguments are those of ``marft_envs.math_v0``."""
+    """Return the environment without the wrapper that enforces the order of calls.
+
+    Args:
+        dataset: The name of a generator or of a data set (one of ``DATASETS``), or a ``Task``.
+        team: The name of a ready-made team (one of ``TEAMS``), the path of a YAML file, or a ``Team``.
+        dependency: The dependency function D over the team's agents; None for the team's own.
+        stop: The rule that ends an episode before its last round; None for the team's own.
+        **arguments: Keyword arguments of the game and of the data set, described in ``marft_envs.math_v0``.
+
+    Returns:
+        The PettingZoo AEC environment.
+
+    Raises:
+        ValueError: A name is unknown, or an argument has a value that is not allowed.
+        TypeError: An argument has the wrong type, or neither the game nor the data set takes it.
+    """
     if not isinstance(dataset, Task):
         arguments.setdefault("split", "train")
-    return MATHEMATICS.game(dataset, team, arguments, dependency=dependency, stop=stop)
+    return MATHEMATICS.make(dataset, team, arguments, dependency=dependency, stop=stop)
 
 
-@documented
+@with_full_signature
 def env(dataset: str | Task = "word_problems", **arguments: Any) -> OrderEnforcing:
-    """The game behind the guard that enforces the order of calls; arguments as ``raw_env``."""
+    """Return the environment of ``raw_env``, wrapped to raise an error for calls in the wrong order.
+
+    Args:
+        dataset: See ``raw_env``.
+        **arguments: The other arguments of ``raw_env``.
+
+    Returns:
+        The wrapped PettingZoo AEC environment.
+    """
     return OrderEnforcing(raw_env(dataset, **arguments))

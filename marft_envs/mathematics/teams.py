@@ -1,7 +1,12 @@
-"""Ready-made teams for mathematics: solo, duo, trio, quartet, octet, each also anonymous; and a guided duo.
+"""Ready-made teams for mathematics.
 
-The final answer's format is told to the answering role, and to nobody else. ``duo_guided`` is for models too small to
-follow instructions: each reply begins with words given to it.
+| name | agents |
+|---|---|
+| solo, duo, trio, quartet, octet | the teams of ``marft_envs.team.presets``; add ``_anonymous`` to hide the roles |
+| duo_guided | a reasoner and an actor for small models: each reply continues a fixed prefix |
+| panel_2, panel_4, panel_8 | agents that all answer and see nobody, for the task ``report`` |
+
+Only the agent that answers is instructed how to format the final answer.
 """
 
 from __future__ import annotations
@@ -13,21 +18,26 @@ from marft_envs.team.role import Role
 from marft_envs.team.team import Team
 
 _FORMAT = "End with the final answer inside \\boxed{}, for example \\boxed{42}."
-TEXTS = RoleInstructions(
+INSTRUCTIONS = RoleInstructions(
     solo=f"Solve the mathematics problem step by step. {_FORMAT}",
-    planner="You are the planner of a team that solves mathematics problems. Say in a few sentences what is asked, "
-    "what is given, and which steps lead to the answer. Do not compute the answer.",
-    reasoner="You are the reasoner of a team that solves mathematics problems. Work out the solution step by step. "
+    planner="You are the planner of a team that solves a mathematics problem. In a few sentences, state what the "
+    "problem asks for, list the known quantities, and name the steps that lead to the answer. Do not compute the "
+    "answer.",
+    reasoner="You are the reasoner of a team that solves a mathematics problem. Work out the solution step by step. "
     "A teammate reads your reasoning and gives the final answer.",
-    checker="You are the checker of a team that solves mathematics problems. Read your teammates' work, look for a "
-    "mistake in the reasoning or the arithmetic, and say what is wrong and how to mend it, or that it is right.",
-    actor="You are the member of a team who gives the final answer. Read the problem and what your teammates wrote, "
-    f"check it, and solve the problem. {_FORMAT}",
+    checker="You are the checker of a team that solves a mathematics problem. Read your teammates' messages and check "
+    "the reasoning and the arithmetic. If you find a mistake, name it and correct it. Otherwise, confirm that the "
+    "work is correct.",
+    actor="You give the final answer for a team that solves a mathematics problem. Read the problem and your "
+    f"teammates' messages, check their work, and solve the problem. {_FORMAT}",
 )
 
 
 def duo_guided() -> Team:
-    """reasoner_0 -> actor_0 for small models: "Equation: ...", then "Therefore the final answer is ..."."""
+    """Return the team reasoner_0 -> actor_0 for models that are too small to follow instructions.
+
+    The reasoner's reply continues "Equation:", the actor's continues "Therefore the final answer is".
+    """
     return Team(
         {
             "reasoner_0": Role("Write the equation that solves the problem.", reply_prefix="Equation:"),
@@ -38,10 +48,14 @@ def duo_guided() -> Team:
     )
 
 
-def panel(members: int) -> Callable[[], Team]:
-    """agent_0, agent_1, ... without edges and without role texts; everybody answers (for "report")."""
-    return lambda: Team({f"agent_{i}": Role(answers=True) for i in range(members)}, "none")
+def panel(size: int) -> Callable[[], Team]:
+    """Return a function that makes a team of agents that all answer and see nobody.
+
+    Args:
+        size: The number of agents, named agent_0, agent_1 and so on. They have no instructions.
+    """
+    return lambda: Team({f"agent_{i}": Role(answers=True) for i in range(size)}, "none")
 
 
 PANELS: dict[str, Callable[[], Team]] = {f"panel_{n}": panel(n) for n in (2, 4, 8)}
-TEAMS: dict[str, Callable[[], Team]] = preset_teams(TEXTS) | {"duo_guided": duo_guided} | PANELS
+TEAMS: dict[str, Callable[[], Team]] = preset_teams(INSTRUCTIONS) | {"duo_guided": duo_guided} | PANELS

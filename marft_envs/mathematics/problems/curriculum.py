@@ -1,12 +1,13 @@
-"""A curriculum over the generators: how hard a problem is, as a function of its index.
+"""Curriculum over the generators: the difficulty of a problem is a function of its index.
 
 | ``weights`` | level of problem ``index`` |
 |---|---|
-| None (default) | rises: p = 1 + (levels - 1) * min(1, index / until), drawn from the two levels next to p |
-| {1: 3, 2: 1} | drawn with these weights, whatever the index |
+| None (default) | rises: p = 1 + (levels - 1) * min(1, index / until); one of the two levels next to p, mean p |
+| {1: 3, 2: 1} | drawn with these weights, independent of the index |
 
-The level, as all else, is a pure function of (seed, index). The problems of a level are those of its generator; splits
-are by content, so train and test share none. ``problem.notes["level"]`` says the level.
+The level is a pure function of (seed, index), as is the problem, which comes from the generator of that level. A
+problem's split depends on its content alone, so train and test share no problem. ``problem.notes["level"]`` holds the
+level.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from marft_envs.arguments import check_integer
-from marft_envs.mathematics.problems.generated import Arithmetic, WordProblems
+from marft_envs.arguments import check_integer, expected_one_of
+from marft_envs.mathematics.problems.arithmetic import Arithmetic
+from marft_envs.mathematics.problems.word_problems import WordProblems
 from marft_envs.task import Problem, Task, check_index
 from marft_envs.verdict import Verdict
 
@@ -25,12 +27,23 @@ FAMILIES: dict[str, tuple[type[Arithmetic] | type[WordProblems], int]] = {
     "word_problems": (WordProblems, 4),
     "arithmetic": (Arithmetic, 5),
 }
+"""Generator and number of levels of each family."""
 
 
 class Curriculum(Task):
-    """family: "word_problems" or "arithmetic". until: the index from which only the hardest level is drawn.
+    """Problems whose level rises with their index, or follows a fixed mixture of levels.
 
-    weights: level -> weight, a fixed mixture in place of the rise. split, seed: as for the generators.
+    Args:
+        family: The generator: "word_problems" (4 levels) or "arithmetic" (5 levels).
+        until: The index from which on all problems have the highest level. Ignored when ``weights`` is set.
+        weights: A mapping from level to weight, for a mixture that does not depend on the index. Levels that are
+            absent have weight 0; weights need not sum to 1. None for a level that rises with the index.
+        split: "train" or "test".
+        seed: The seed of the levels and of the generators, an integer from 0 on.
+
+    Raises:
+        ValueError: An argument has a value that is not allowed.
+        TypeError: ``until``, ``seed`` or a level in ``weights`` is not an integer.
     """
 
     name = "curriculum"
@@ -45,25 +58,27 @@ class Curriculum(Task):
         seed: int = 0,
     ) -> None:
         if family not in FAMILIES:
-            raise ValueError(f"family={family!r}: expected one of {', '.join(FAMILIES)}")
-        maker, levels = FAMILIES[family]
+            raise ValueError(expected_one_of("family", family, FAMILIES))
+        generator, levels = FAMILIES[family]
         self.family = family
         self.until = check_integer("until", until, 1, None)
-        self.weights = None if weights is None else _checked(weights, levels)
-        self._tasks = [maker(level=level, split=split, seed=seed) for level in range(1, levels + 1)]
+        self.weights = None if weights is None else _check_weights(weights, levels)
+        self._tasks = [generator(level=level, split=split, seed=seed) for level in range(1, levels + 1)]
         self.split = split
         self.seed = self._tasks[0].seed
 
     def level_weights(self, index: int) -> list[float]:
-        """The chance of each level, from level 1 on, for problem ``index``; they sum to 1."""
+        """Return the probability of each level for problem ``index``, from level 1 on; the sum is 1."""
         if self.weights is not None:
             total = sum(self.weights.values())
             return [self.weights.get(level, 0.0) / total for level in range(1, len(self._tasks) + 1)]
-        place = (len(self._tasks) - 1) * min(1.0, index / self.until)
-        return [max(0.0, 1.0 - abs(level - place)) for level in range(len(self._tasks))]
+        # Linear interpolation: only the two levels next to the (fractional) position have a positive weight.
+        position = (len(self._tasks) - 1) * min(1.0, index / self.until)
+        return [max(0.0, 1.0 - abs(level - position)) for level in range(len(self._tasks))]
 
     def problem(self, index: int) -> Problem:
         number = check_index(self, index)
+        # A third element in the seed separates this stream from that of the generators, which use [seed, index].
         rng = np.random.default_rng([self.seed, number, len(self._tasks)])
         level = int(rng.choice(len(self._tasks), p=self.level_weights(number)))
         return self._tasks[level].problem(number)
@@ -75,12 +90,12 @@ class Curriculum(Task):
         return self._tasks[0].answer_of(text)
 
 
-def _checked(weights: Mapping[int, float], levels: int) -> dict[int, float]:
+def _check_weights(weights: Mapping[int, float], levels: int) -> dict[int, float]:
     for level, weight in weights.items():
         check_integer("level in weights", level, 1, levels)
         if isinstance(weight, bool) or not isinstance(weight, (int, float)) or not 0 <= weight < math.inf:
             raise ValueError(
-                f"weights={dict(weights)!r}: expected a number from 0 on for level {level}, got {weight!r}"
+                f"weights={dict(weights)!r}: expected a finite number of at least 0 for level {level}, got {weight!r}"
             )
     if not sum(weights.values()):
         raise ValueError(f"weights={dict(weights)!r}: expected at least one level with a weight above 0")

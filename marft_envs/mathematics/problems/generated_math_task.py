@@ -1,6 +1,10 @@
-"""Generated problems that are graded as mathematics: a marked number, or a reply that is one number."""
+"""Base class of the generators: problems with a numeric answer, graded as mathematics."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
 
 from marft_envs.generated_task import GeneratedTask
 from marft_envs.mathematics import grade
@@ -10,10 +14,22 @@ from marft_envs.verdict import Verdict
 
 
 class GeneratedMathTask(GeneratedTask):
-    """A generator of mathematics problems; split, seed: see ``GeneratedTask``."""
+    """Base class of the generators of mathematics problems.
+
+    A reply answers with a marked number (``\\boxed{42}``, "the answer is 42") or by being a number and nothing else.
+
+    Args:
+        split: "train" or "test".
+        seed: The seed of the generator, an integer from 0 on.
+    """
 
     def grade(self, answer: str, problem: Problem) -> Verdict:
         return grade(answer, problem.gold, unmarked="whole")
 
     def answer_of(self, text: str) -> str | None:
         return canonical_answer(text)
+
+
+def choose(rng: np.random.Generator, choices: Sequence[str]) -> str:
+    """Return one of ``choices``, each with the same probability."""
+    return choices[int(rng.integers(len(choices)))]

@@ -1,31 +1,33 @@
-r"""Relay: no agent can succeed alone. Each privately sees k one-digit numbers; the last must report the sum of all.
+r"""The relay: each agent privately sees k one-digit numbers, and the last agent must report the sum of all numbers.
 
 | | |
 |---|---|
 | public prompt | style "symbols": empty; style "words": explains the game |
 | private part | "symbols": ``7+4=``; "words": ``Your numbers: 7 and 4.`` |
 | gold | the sum of all agents' numbers |
-| an answer | a marked number, or a reply that is one number |
+| answer | a marked number, or a reply that is one number |
 
-Each agent has to add its own numbers to the total that the agent before it reported: the message carries what is
-needed, and without it the last agent can only guess. The two styles with one seed hold the same numbers.
+No agent can succeed alone. Each agent has to add its own numbers to the total that the previous agent reported;
+without that message the last agent can only guess. For the same seed, both styles have the same numbers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
+from typing import Literal, get_args
 
 import numpy as np
 
-from marft_envs.arguments import check_integer
+from marft_envs.arguments import check_integer, expected_one_of
 from marft_envs.generated_task import ProblemDraft
 from marft_envs.mathematics import grade
 from marft_envs.mathematics.problems.generated_math_task import GeneratedMathTask
 from marft_envs.task import Problem
 from marft_envs.transcript import Turn
 
-STYLES = ("symbols", "words")
+Style = Literal["symbols", "words"]
+STYLES: tuple[str, ...] = get_args(Style)
 _PROMPT = (
     "Your team of {n} plays a relay. Each of you privately sees a few numbers, and your team must report the sum of "
     "all of them. The first of you reports the sum of their own numbers. Everyone after that adds their own numbers to "
@@ -36,7 +38,19 @@ _PROMPT_ALONE = "Add up your numbers. Reply with the sum as \\boxed{sum}."
 
 
 class Relay(GeneratedMathTask):
-    """agents: in the order of the relay. k: numbers for each agent. style: "symbols" (tiny model) or "words" (chat)."""
+    """Relay problems: a sum of which each agent privately knows some summands.
+
+    Args:
+        agents: The names of the agents in the order of the relay, each once. The last one gives the team's answer.
+        k: How many numbers each agent has, 1 to 100.
+        style: "symbols" for the tiny model (``7+4=``), "words" for chat models.
+        split: "train" or "test".
+        seed: The seed of the generator, an integer from 0 on.
+
+    Raises:
+        ValueError: An argument has a value that is not allowed.
+        TypeError: ``k`` or ``seed`` is not an integer.
+    """
 
     name = "relay"
 
@@ -45,7 +59,7 @@ class Relay(GeneratedMathTask):
         *,
         agents: Sequence[str] = ("reasoner_0", "actor_0"),
         k: int = 2,
-        style: str = "symbols",
+        style: Style = "symbols",
         split: str = "train",
         seed: int = 0,
     ) -> None:
@@ -55,10 +69,10 @@ class Relay(GeneratedMathTask):
         if len(set(agents)) != len(agents):
             raise ValueError(f"agents={tuple(agents)!r}: expected each name once")
         if style not in STYLES:
-            raise ValueError(f"style={style!r}: expected one of {', '.join(STYLES)}")
+            raise ValueError(expected_one_of("style", style, STYLES))
         self.agents = tuple(agents)
         self.k = check_integer("k", k, 1, 100)
-        self.style = style
+        self.style: Style = style
 
     def draw(self, rng: np.random.Generator) -> ProblemDraft:
         numbers = rng.integers(0, 10, size=(len(self.agents), self.k)).tolist()
@@ -73,15 +87,18 @@ class Relay(GeneratedMathTask):
         )
 
     def progress(self, problem: Problem, turns: Sequence[Turn]) -> list[int]:
-        """1 as long as the newest total of the round is right, else 0; 1 before anybody spoke in it."""
-        known, right, playing = [], True, 0
+        """Return for each turn whether the last total reported before it in its round is correct, as 1 or 0.
+
+        The value is 1 before the first report of a round.
+        """
+        values, correct, current_round = [], True, 0
         for turn in turns:
-            right = right or turn.round != playing
-            playing = turn.round
-            known.append(int(right))
+            correct = correct or turn.round != current_round
+            current_round = turn.round
+            values.append(int(correct))
             if turn.kind == "say" and turn.agent in self.agents:
-                right = grade(turn.text, problem.notes["totals"][turn.agent], unmarked="whole").score == 1
-        return known
+                correct = grade(turn.text, problem.notes["totals"][turn.agent], unmarked="whole").score == 1
+        return values
 
     def _prompt(self) -> str:
         return _PROMPT.format(n=len(self.agents)) if len(self.agents) > 1 else _PROMPT_ALONE

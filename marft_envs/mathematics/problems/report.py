@@ -1,16 +1,16 @@
-r"""Team report: every agent writes its own section, nobody sees anybody, and one team score comes at the end.
+r"""The team report: each agent writes a section that nobody else sees, and the team receives one score.
 
 | | |
 |---|---|
 | public prompt | style "symbols": empty; style "words": explains the game |
 | private part | "symbols": ``7+4=``; "words": ``Your section: what is 7 + 4?`` |
 | gold | each agent's own sum |
-| an answer | a marked number, or a reply that is one number |
-| team score | the mean of the sections |
+| answer | a marked number, or a reply that is one number |
+| team score | the mean of the sections' scores |
 
-A question of credit: the one score carries the noise of all other sections, and only a learner that can tell who did
-well (a critic, a chained bootstrap) can take it out again. Use a team in which everybody answers and D has no edges,
-such as "panel_8".
+The task measures credit assignment. To each agent, the team score is its own section's score plus the noise of all
+other sections; a learner can remove that noise only if it estimates each agent's contribution (with a critic, for
+example). Use a team in which every agent answers and D has no edges, such as "panel_8".
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from marft_envs.arguments import expected_one_of
 from marft_envs.generated_task import ProblemDraft
 from marft_envs.mathematics import grade
 from marft_envs.mathematics.problems.generated_math_task import GeneratedMathTask
-from marft_envs.mathematics.problems.relay import STYLES
+from marft_envs.mathematics.problems.relay import STYLES, Style
 from marft_envs.task import Problem
 from marft_envs.transcript import Turn
 
@@ -33,7 +34,18 @@ _PROMPT = (
 
 
 class Report(GeneratedMathTask):
-    """agents: one section each; all of them must answer. style: "symbols" (tiny model) or "words" (chat)."""
+    """Team reports: one sum per agent, and the mean of the agents' scores as the team's score.
+
+    Args:
+        agents: The names of the agents, each once. Each has one section, and all of them must answer.
+        style: "symbols" for the tiny model (``7+4=``), "words" for chat models.
+        split: "train" or "test".
+        seed: The seed of the generator, an integer from 0 on.
+
+    Raises:
+        ValueError: An argument has a value that is not allowed.
+        TypeError: ``seed`` is not an integer.
+    """
 
     name = "report"
 
@@ -41,7 +53,7 @@ class Report(GeneratedMathTask):
         self,
         *,
         agents: Sequence[str] = ("agent_0", "agent_1"),
-        style: str = "symbols",
+        style: Style = "symbols",
         split: str = "train",
         seed: int = 0,
     ) -> None:
@@ -49,8 +61,9 @@ class Report(GeneratedMathTask):
         if isinstance(agents, str) or not agents or len(set(agents)) != len(agents):
             raise ValueError(f"agents={agents!r}: expected a sequence of at least one agent name, each once")
         if style not in STYLES:
-            raise ValueError(f"style={style!r}: expected one of {', '.join(STYLES)}")
-        self.agents, self.style = tuple(agents), style
+            raise ValueError(expected_one_of("style", style, STYLES))
+        self.agents = tuple(agents)
+        self.style: Style = style
 
     def draw(self, rng: np.random.Generator) -> ProblemDraft:
         numbers = rng.integers(0, 10, size=(len(self.agents), 2)).tolist()
@@ -64,11 +77,11 @@ class Report(GeneratedMathTask):
         )
 
     def progress(self, problem: Problem, turns: Sequence[Turn]) -> list[int]:
-        """How many sections of the round are right so far."""
-        known, right, playing = [], 0, 0
+        """Return for each turn how many sections written before it in its round are correct."""
+        values, correct, current_round = [], 0, 0
         for turn in turns:
-            right, playing = right if turn.round == playing else 0, turn.round
-            known.append(right)
+            correct, current_round = correct if turn.round == current_round else 0, turn.round
+            values.append(correct)
             if turn.kind == "say" and turn.agent in problem.gold:
-                right += grade(turn.text, problem.gold[turn.agent], unmarked="whole").score == 1
-        return known
+                correct += grade(turn.text, problem.gold[turn.agent], unmarked="whole").score == 1
+        return values

@@ -1,7 +1,8 @@
-"""The words of word problems: a story begins with a count, goes on with events, and ends with a question.
+"""Sentences of the word problems: each story has a beginning, events and a question.
 
-Every sentence must read well after any other of the same story, with every number from 2 on, and name nobody's gender.
-{name} and {friend} are people; {n} is the number, {m} the second one of ``groups``.
+Rules for a new story: every sentence reads well after any other sentence of the story and with every number from 2 on,
+and no sentence reveals a person's gender. {name} and {friend} are persons, {n} is a number, and {m} is the second
+number of ``groups``.
 """
 
 from __future__ import annotations
@@ -16,7 +17,16 @@ NAMES = (
 
 @dataclass(frozen=True)
 class Story:
-    """start: a count. groups: {n} groups of {m}. more, fewer: add or take {n}. times: {n}-fold. ask: the question."""
+    """The sentences of one story.
+
+    Attributes:
+        start: A first sentence that states a count {n}.
+        groups: A first sentence that states {n} groups of {m}.
+        more: Two events that add {n}.
+        fewer: Two events that subtract {n}.
+        times: An event that multiplies the count by {n}.
+        ask: The question.
+    """
 
     start: str
     groups: str

@@ -93,7 +93,7 @@ def test_usable_golds(gold):
 
 
 def test_check_gold_takes_tasks_problems_rows_and_texts():
-    from marft_envs.mathematics.problems.generated import Arithmetic
+    from marft_envs.mathematics.problems.arithmetic import Arithmetic
 
     assert check_gold(Arithmetic(), limit=20) == []
     with pytest.raises(ValueError, match="limit=None: expected a number, because arithmetic has no end"):

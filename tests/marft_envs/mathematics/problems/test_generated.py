@@ -1,4 +1,4 @@
-"""Generators: pure functions of (seed, index), splits without overlap by content, right golds, clear refusals."""
+"""Generators: problems are pure functions of (seed, index), splits do not overlap, golds are correct."""
 
 import os
 import re
@@ -10,12 +10,13 @@ from string import Formatter
 import pytest
 
 from marft_envs.generated_task import split_of
-from marft_envs.mathematics.problems.generated import Arithmetic, OneStep, WordProblems
+from marft_envs.mathematics.problems.arithmetic import Arithmetic
 from marft_envs.mathematics.problems.relay import Relay
 from marft_envs.mathematics.problems.stories import NAMES, STORIES
+from marft_envs.mathematics.problems.word_problems import OneStep, WordProblems
 from marft_envs.verdict import Outcome
 
-MAKERS = [
+GENERATORS = [
     *[lambda level=level, **kw: Arithmetic(level=level, **kw) for level in range(1, 6)],
     *[lambda level=level, **kw: WordProblems(level=level, **kw) for level in range(1, 5)],
     OneStep,
@@ -25,7 +26,7 @@ MAKERS = [
 OPERATIONS = {"+": int.__add__, "-": int.__sub__, "*": int.__mul__}
 
 
-@pytest.mark.parametrize("make", MAKERS)
+@pytest.mark.parametrize("make", GENERATORS)
 @pytest.mark.parametrize("split", ["train", "test"])
 def test_problem_is_a_pure_function_and_its_gold_is_correct(make, split):
     first, second = make(split=split, seed=3), make(split=split, seed=3)
@@ -34,14 +35,14 @@ def test_problem_is_a_pure_function_and_its_gold_is_correct(make, split):
         problem = first.problem(i)
         assert problem == later[i]
         assert problem.index == i
-        assert problem.gold.isdigit()  # a whole number that is not negative
+        assert problem.gold.isdigit()  # a non-negative integer
         assert first.grade(rf"It is \boxed{{{problem.gold}}}.", problem).outcome is Outcome.CORRECT
         assert first.grade(problem.gold, problem).outcome is Outcome.CORRECT
         assert first.grade(str(int(problem.gold) + 1), problem).outcome is Outcome.WRONG
         assert first.grade("I do not know.", problem).outcome is Outcome.NO_ANSWER
 
 
-@pytest.mark.parametrize("make", MAKERS)
+@pytest.mark.parametrize("make", GENERATORS)
 def test_splits_share_no_content(make):
     keys = {
         split: {make(split=split, seed=s).problem(i).notes["key"] for s in (0, 1) for i in range(400)}
@@ -51,16 +52,17 @@ def test_splits_share_no_content(make):
     assert all(split_of(key) == split for split, some in keys.items() for key in some)
 
 
-@pytest.mark.parametrize("make", [MAKERS[4], MAKERS[8], lambda **kw: Relay(k=4, **kw)])
+@pytest.mark.parametrize("make", [GENERATORS[4], GENERATORS[8], lambda **kw: Relay(k=4, **kw)])
 def test_neighbouring_seeds_share_no_more_than_chance(make):
-    """Of 500 problems each; added seeds would share 499. Two unrelated seeds set the measure."""
+    """With 500 problems per seed, seeds added to the index would share 499. Two distant seeds give the chance level."""
     keys = {seed: {make(seed=seed).problem(i).notes["key"] for i in range(500)} for seed in (42, 43, 1000)}
     assert len(keys[42] & keys[43]) <= len(keys[42] & keys[1000]) + 5
     assert len(keys[42]) > 450
 
 
 SCRIPT = """
-from marft_envs.mathematics.problems.generated import Arithmetic, OneStep, WordProblems
+from marft_envs.mathematics.problems.arithmetic import Arithmetic
+from marft_envs.mathematics.problems.word_problems import OneStep, WordProblems
 from marft_envs.mathematics.problems.relay import Relay
 for task in (Arithmetic(level=3, seed=7), WordProblems(level=4, seed=7), OneStep(split="test"), Relay(seed=7)):
     for i in (0, 1, 2**31 - 1):
@@ -69,7 +71,7 @@ for task in (Arithmetic(level=3, seed=7), WordProblems(level=4, seed=7), OneStep
 """
 
 
-def test_the_same_in_every_process():
+def test_problems_are_the_same_in_every_process():
     outputs = {
         subprocess.run(
             [sys.executable, "-c", SCRIPT],
@@ -85,7 +87,7 @@ def test_the_same_in_every_process():
 
 
 def test_pinned_problems():
-    """What a seed gives is part of v0: a change here changes learning, and needs a new version."""
+    """The problems of a seed are part of v0: changing them changes results and needs a new version."""
     assert Arithmetic(level=3).problem(1).notes["key"] == PINNED["arithmetic"]
     assert WordProblems(level=3).problem(1).notes["key"] == PINNED["word_problems"]
     assert Relay().problem(1).notes["key"] == PINNED["relay"]
@@ -118,14 +120,14 @@ def test_arithmetic_gold_follows_precedence(level):
 
 @pytest.mark.parametrize("level", range(1, 5))
 def test_story_follows_its_key(level):
-    """The numbers of the text, in order, are those of the key, and the key computed from left to right is the gold."""
+    """The story's numbers are those of the key, and the key, computed from left to right, gives the gold."""
     task = WordProblems(level=level)
     for i in range(300):
         problem = task.problem(i)
         key = problem.notes["key"].removeprefix("word_problems:")
         numbers = [int(n) for n in re.findall(r"\d+", key)]
         assert sorted(numbers) == sorted(int(n) for n in re.findall(r"\d+", problem.prompt))
-        assert min(numbers) >= 2  # "1 marbles" does not read well
+        assert min(numbers) >= 2  # the sentences are plural: "1 marbles" would be wrong
         total = numbers[0]
         for operation, n in zip(re.findall(r"[-+*]", key), numbers[1:], strict=True):
             total = OPERATIONS[operation](total, n)
@@ -135,7 +137,7 @@ def test_story_follows_its_key(level):
         assert "{" not in problem.prompt
 
 
-def test_levels_grow_and_one_step_stays_small():
+def test_numbers_grow_with_the_level_and_one_step_has_small_ones():
     largest = [max(int(Arithmetic(level=v).problem(i).gold) for i in range(300)) for v in range(1, 6)]
     assert all(a < b for a, b in pairwise(largest))
     for i in range(300):
@@ -145,38 +147,43 @@ def test_levels_grow_and_one_step_stays_small():
         assert problem == WordProblems(level=1).problem(i)
 
 
-def test_stories_are_varied_and_fill_their_blanks():
+def test_stories_have_the_required_placeholders_and_are_all_used():
     assert len(STORIES) >= 12
     assert len(set(NAMES)) == len(NAMES) >= 20
     for story in STORIES:
-        for text, needs in [(story.start, {"n"}), (story.groups, {"n", "m"}), (story.times, {"n"}), (story.ask, set())]:
-            blanks = {name for _, name, _, _ in Formatter().parse(text) if name}
-            assert blanks - {"name", "friend"} == needs
+        for sentence, numbers in [
+            (story.start, {"n"}),
+            (story.groups, {"n", "m"}),
+            (story.times, {"n"}),
+            (story.ask, set()),
+        ]:
+            placeholders = {name for _, name, _, _ in Formatter().parse(sentence) if name}
+            assert placeholders - {"name", "friend"} == numbers
         assert story.ask.endswith("?")
     prompts = {WordProblems(level=2).problem(i).prompt.split()[-3] for i in range(400)}
     assert len(prompts) >= 5
 
 
-@pytest.mark.parametrize("maker", [Arithmetic, WordProblems, OneStep, Relay])
-def test_bad_arguments_are_named(maker):
+@pytest.mark.parametrize("generator", [Arithmetic, WordProblems, OneStep, Relay])
+def test_errors_name_the_invalid_argument(generator):
     with pytest.raises(ValueError, match="split='validation': expected one of train, test"):
-        maker(split="validation")
+        generator(split="validation")
     with pytest.raises(ValueError, match="seed=-1: expected at least 0"):
-        maker(seed=-1)
+        generator(seed=-1)
     with pytest.raises(TypeError, match=r"seed=1.5: got float, expected int"):
-        maker(seed=1.5)
+        generator(seed=1.5)
     with pytest.raises(IndexError, match=r"index=-1 of .*: expected 0 to 2147483647"):
-        maker().problem(-1)
+        generator().problem(-1)
     with pytest.raises(IndexError, match="index=2147483648"):
-        maker().problem(2**31)
+        generator().problem(2**31)
     with pytest.raises(TypeError, match=r"index='3' of .*: got str, expected int"):
-        maker().problem("3")
+        generator().problem("3")
 
 
-@pytest.mark.parametrize(("maker", "last"), [(Arithmetic, 5), (WordProblems, 4)])
-def test_bad_levels_are_named(maker, last):
+@pytest.mark.parametrize(("generator", "last"), [(Arithmetic, 5), (WordProblems, 4)])
+def test_errors_name_the_allowed_levels(generator, last):
     for level in (0, last + 1):
         with pytest.raises(ValueError, match=f"level={level}: expected 1 to {last}"):
-            maker(level=level)
+            generator(level=level)
     with pytest.raises(TypeError, match="level=True: got bool, expected int"):
-        maker(level=True)
+        generator(level=True)

@@ -1,4 +1,4 @@
-"""The team report: a section each, its own gold, the mean as the team's score."""
+"""The team report: one section and one gold per agent, and the mean score as the team's score."""
 
 import pytest
 
@@ -7,16 +7,17 @@ from marft_envs.mathematics.problems.report import Report
 from marft_envs.transcript import Turn
 
 
-def play(texts, **arguments):
+def play(reply, **arguments):
+    """Play one episode in which agent ``a`` replies ``reply(a, problem)``; return the game."""
     env = marft_envs.math_v0.env(dataset="report", team="panel_4", **arguments)
     env.reset(seed=0, options={"index": 3})
     game = env.unwrapped
     while not game.over:
-        env.step(texts(game.agent_selection, game.problem))
+        env.step(reply(game.agent_selection, game.problem))
     return game
 
 
-def test_the_team_scores_the_share_of_right_sections():
+def test_the_team_score_is_the_share_of_correct_sections():
     assert play(lambda agent, problem: problem.gold[agent]).outcome.score == 1.0
     game = play(lambda agent, problem: problem.gold[agent] if agent in ("agent_0", "agent_3") else "99")
     assert game.outcome.score == 0.5
@@ -26,17 +27,17 @@ def test_the_team_scores_the_share_of_right_sections():
     }  # fmt: skip
 
 
-def test_nobody_sees_anybody_or_anothers_section():
+def test_each_agent_observes_its_own_section_only():
     game = play(lambda agent, problem: "77")
     for agent in game.possible_agents:
         assert [m["content"] for m in game.observe(agent)["messages"]] == [game.problem.private[agent]]
     words = play(lambda agent, problem: "77", style="words")
     for agent in words.possible_agents:
-        text = words.observe(agent)["messages"][0]["content"]
-        assert words.problem.private[agent] in text and text.count("Your section") == 1
+        content = words.observe(agent)["messages"][0]["content"]
+        assert words.problem.private[agent] in content and content.count("Your section") == 1
 
 
-def test_gold_is_the_sum_and_splits_share_no_report():
+def test_golds_are_the_sums_and_splits_share_no_report():
     train, test = Report(split="train"), Report(split="test")
     for task in (train, test):
         for index in range(200):
@@ -47,12 +48,12 @@ def test_gold_is_the_sum_and_splits_share_no_report():
 
 
 @pytest.mark.parametrize("arguments", [{"agents": []}, {"agents": ["a_0", "a_0"]}, {"style": "prose"}])
-def test_wrong_arguments_are_named(arguments):
+def test_errors_name_the_invalid_argument(arguments):
     with pytest.raises(ValueError, match=f"{next(iter(arguments))}="):
         Report(**arguments)
 
 
-def test_progress_counts_the_sections_of_the_round_that_are_right_so_far():
+def test_progress_counts_the_correct_sections_of_the_round():
     problem = Report(agents=("a", "b", "c")).problem(0)
-    said = [(0, "a", problem.gold["a"]), (0, "b", "no"), (0, "c", problem.gold["c"]), (1, "a", "x"), (1, "b", "x")]
-    assert Report(agents=("a", "b", "c")).progress(problem, [Turn(*turn) for turn in said]) == [0, 1, 1, 0, 0]
+    turns = [(0, "a", problem.gold["a"]), (0, "b", "no"), (0, "c", problem.gold["c"]), (1, "a", "x"), (1, "b", "x")]
+    assert Report(agents=("a", "b", "c")).progress(problem, [Turn(*turn) for turn in turns]) == [0, 1, 1, 0, 0]
