@@ -1,4 +1,4 @@
-"""The structure of the code: marft_envs without torch, the import contracts, no module with a standard library's name."""
+"""The structure of the code: marft_envs without torch, import contracts, no module named like a standard library's."""
 
 import pkgutil
 import subprocess
@@ -43,7 +43,7 @@ def test_import_contracts_hold():
 
 
 def test_every_module_of_marft_envs_has_a_layer():
-    """The other packages' contracts are exhaustive. Here a versioned module, such as a contributor adds, needs no entry."""
+    """The other packages' contracts are exhaustive; here a versioned module that a contributor adds needs no entry."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     (layers,) = (contract["layers"] for contract in contracts if contract.get("containers") == ["marft_envs"])
     listed = {name.strip() for layer in layers for name in layer.split("|")}
