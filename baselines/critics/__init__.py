@@ -1,1 +1,1 @@
-"""Critics: the team's score as predicted before each action."""
+"""Critics: predictions of the team's score before each action (docs/reference/critic.md)."""

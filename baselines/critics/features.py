@@ -1,4 +1,8 @@
-"""What the frozen reference says of a batch: the critic's inputs, and log pi_0 of every action token."""
+"""The critic's inputs, read from the frozen reference model, and log pi_0 of every action token.
+
+Axes: B episodes, K turns of an episode, U decisions of a turn, N turns of one agent, n turns of one forward pass,
+L tokens of prompt and action, T tokens of an action, H the reference model's width, F truncated episodes.
+"""
 
 from __future__ import annotations
 
@@ -15,20 +19,27 @@ from baselines.policies.policy import Policies, SharedBasePolicy, TokenScores, p
 from baselines.trajectory import AgentTurns, Batch, own_turns, stack_padded
 
 ACTION_STATES = 3
+"""Hidden states of a message that the additive critic reads: those of its first tokens."""
 SCALARS = 3
+"""Raw numbers per message or token: log-probability, distance from the mode, whether it is the mode."""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnFeatures:
-    """What the frozen reference says of every turn of a batch; no gradient, so it can be kept and replayed.
+    """The critic's inputs for every turn of a batch. They carry no gradient, so they can be stored and replayed.
 
-    prompt: [B, K, H] hidden state at the prompt's end (with a "head" critic: of the whole history's). message: [B, K,
-    (1 + ACTION_STATES) H + SCALARS]. mask: [B, K]. agent: [B, K] index. round: [B, K]. target: [B, K] Monte-Carlo
-    return in [0, 1].
-    decisions: [B, K, U] bool, the tokens of each action (U = 1: the action is one decision). within: [B, K, T, H +
-    SCALARS] what stands before each token of the action, None where the action is one decision. history, length: for a
-    "transformer" critic, [B, K, L] tokens of the history, the prompt and the action, and [B, K] how many stand before
-    the action; else None.
+    Attributes:
+        prompt: [B, K, H] hidden state at the end of the prompt; with a "head" critic, at the end of history and prompt.
+        message: [B, K, (1 + ACTION_STATES) H + SCALARS] encoding of the turn's message.
+        mask: [B, K] bool.
+        agent: [B, K] index of the agent.
+        round: [B, K] number of the round, from 0.
+        target: [B, K] Monte-Carlo return in [0, 1].
+        decisions: [B, K, U] bool, the decisions of each turn. U = 1 if the action is one decision.
+        within: [B, K, T, H + SCALARS] encoding of what comes before each token of the action; None if the action is one
+            decision.
+        history: [B, K, L] tokens of history, prompt and action, for a "transformer" critic; else None.
+        length: [B, K] number of those tokens that come before the action; None like ``history``.
     """
 
     prompt: Tensor
@@ -43,20 +54,32 @@ class TurnFeatures:
     length: Tensor | None = None
 
     def of_agent(self, index: int) -> tuple[TurnFeatures, tuple[Tensor, Tensor], Tensor]:
-        """One agent's turns as rows of its own time index, where they stand in [B, K], and which of them count."""
+        """Return one agent's turns along its own time index.
+
+        Args:
+            index: The agent.
+
+        Returns:
+            The features [B, T_m] of its turns, their rows and columns in [B, K], and [B, T_m] bool, False at padding.
+        """
         rows, columns, keep = own_turns(self.mask & (self.agent == index))
         mine: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
         mine = {name: None if x is None else x[rows, columns] for name, x in mine.items()}
         return TurnFeatures(**{**mine, "mask": keep}), (rows, columns), keep
 
     def followed_by(self, rows: Tensor, view: Mapping[str, Tensor], index: int) -> TurnFeatures:
-        """The episodes ``rows`` [F] with one more turn: agent ``index`` reads ``view`` and has not acted. view: the
-        fields that are not 0 there, [F, ...] each, the round among them."""
+        """Return some episodes with one more turn, in which an agent reads its final view and has not acted.
+
+        Args:
+            rows: [F] the episodes.
+            view: Field name -> [F, ...], the fields of the additional turn that are not 0, ``round`` among them.
+            index: The agent.
+        """
         longer: dict[str, Any] = {}
         for f in fields(self):
-            table = getattr(self, f.name)
-            if table is not None:
-                chosen = table[rows]
+            value = getattr(self, f.name)
+            if value is not None:
+                chosen = value[rows]
                 longer[f.name] = torch.cat([chosen, torch.zeros_like(chosen[:, :1])], 1)
         for name, found in view.items():
             if found.dim() == 1:
@@ -71,27 +94,35 @@ class TurnFeatures:
 
 
 def turn_features(hidden: Tensor, scores: TokenScores, turns: AgentTurns, rows: slice) -> tuple[Tensor, Tensor, Tensor]:
-    """The reference's reading of some turns of one agent: prompt [n, H], message [n, (1 + ACTION_STATES) H + 3], and
-    within [n, T, H + 3], which for token j tells of the tokens before it only.
+    """Return the reference model's encoding of some turns of one agent.
 
-    hidden: [n, L, H] of prompt + action under the reference. scores: its token scores, [n, T].
+    Args:
+        hidden: [n, L, H] hidden states of prompt and action under the reference model.
+        scores: Its scores of the action's tokens, [n, T].
+        turns: All turns of the agent.
+        rows: The n turns among them.
+
+    Returns:
+        ``prompt`` [n, H], ``message`` [n, (1 + ACTION_STATES) H + SCALARS], and ``within`` [n, T, H + SCALARS], in
+        which the entry of token j depends on the tokens before j only.
     """
     mask = turns.action_mask[rows]
     at = predicting_positions(turns, rows)
     states = hidden.gather(1, at.unsqueeze(-1).expand(-1, -1, hidden.shape[-1])).float()
     prompt = states[:, 0]
-    # Position prompt_length + j holds action token j, and that is where token j + 1 is predicted.
+    # states[:, j] is read at position prompt_length - 1 + j, which predicts action token j. So states[:, 0] is the end
+    # of the prompt, and states[:, 1 + j] is the state *of* action token j: it exists if token j + 1 is predicted there.
     following = states[:, 1 : 1 + ACTION_STATES] * mask[:, 1 : 1 + ACTION_STATES].unsqueeze(-1)
     missing = ACTION_STATES - following.shape[1]
     following = functional.pad(following, (0, 0, 0, missing))
     whole = _scalars(scores.logprobs.sum(-1), scores.gap.sum(-1))
-    # Shifted, not "sum minus own": rounding would let the token itself through.
+    # The sums before each token are shifted, not computed as "sum minus own": rounding would leak the token itself.
     before = _scalars(*(functional.pad(x.cumsum(-1)[:, :-1], (1, 0)) for x in (scores.logprobs, scores.gap)))
     return prompt, torch.cat([prompt, following.flatten(1), whole], -1), torch.cat([states, before], -1)
 
 
 def _scalars(logprob: Tensor, gap: Tensor) -> Tensor:
-    """[..., 3]: log-probability, distance from the mode, whether it is the mode; scaled."""
+    """Return [..., SCALARS]: log-probability, distance from the mode, whether it is the mode; bounded and scaled."""
     return torch.stack([logprob.clamp(min=-20) / 5, gap.clamp(max=20) / 5, (gap < 1e-6).float()], -1)
 
 
@@ -99,11 +130,22 @@ def _scalars(logprob: Tensor, gap: Tensor) -> Tensor:
 def read_reference(
     policy: Policies, batch: Batch, config: LearnerConfig, target: Tensor, temperature: float, rows: int
 ) -> tuple[TurnFeatures, dict[str, Tensor]]:
-    """One pass of the frozen reference over the batch (a second one where the critic reads something else than the
-    agents do: the history before a turn, or prompts without private parts).
+    """Run the frozen reference model over a batch.
 
-    Every turn is read by the base of its own agent; what a smaller base says fills the first columns. target: [B, K].
-    rows: turns per forward pass. -> features, {agent: log pi_0 [N, T]}
+    One pass is enough if the critic reads what the agents read. A second pass is needed if it reads the history before
+    a turn or prompts without private parts: log pi_0 is always that of the action after the agent's own prompt.
+
+    Args:
+        policy: The policies; each turn is read by the base model of its agent. The encoding of a narrower base fills
+            the first columns.
+        batch: The batch.
+        config: The arm's configuration.
+        target: [B, K] Monte-Carlo returns.
+        temperature: The sampling temperature.
+        rows: Turns per forward pass.
+
+    Returns:
+        The features, and for each agent log pi_0 of its action tokens, [N, T].
     """
     width, shape = max(policy.hidden_sizes), batch.mask.shape
     decisions = decision_mask(batch, config)
@@ -120,12 +162,12 @@ def read_reference(
         parts: list[Tensor] = []
         own = policy.of(agent)
         for block, hidden, scores in _passes(own, inputs[agent], temperature, rows):
-            place = turns.episode[block], turns.slot[block]
+            index = turns.episode[block], turns.slot[block]
             at_prompt, at_message, inside = turn_features(hidden, scores, inputs[agent], block)
-            prompt[(*place, slice(at_prompt.shape[-1]))] = at_prompt
-            message[(*place, slice(at_message.shape[-1]))] = at_message
+            prompt[(*index, slice(at_prompt.shape[-1]))] = at_prompt
+            message[(*index, slice(at_message.shape[-1]))] = at_message
             if within is not None:
-                within[(*place, slice(inside.shape[1]), slice(inside.shape[2]))] = inside
+                within[(*index, slice(inside.shape[1]), slice(inside.shape[2]))] = inside
             parts.append(scores.logprobs)
         if inputs is not batch.turns:
             parts = [scores.logprobs for _, _, scores in _passes(own, turns, temperature, rows)]
@@ -138,8 +180,20 @@ def read_reference(
 
 @torch.no_grad()
 def read_views(policy: Policies, batch: Batch, config: LearnerConfig, rows: int) -> list[dict[str, Tensor]]:
-    """The final views of the truncated episodes, read as the prompts that are trained on are: for each agent, the
-    fields of ``TurnFeatures`` that its view has, [F, ...]."""
+    """Return the critic's inputs for the final views of truncated episodes.
+
+    Views are read exactly as the prompts of the batch are, because a bootstrap value is only comparable to values of
+    the same kind of input.
+
+    Args:
+        policy: The policies.
+        batch: A batch with views.
+        config: The arm's configuration.
+        rows: Turns per forward pass.
+
+    Returns:
+        For each agent, the fields of ``TurnFeatures`` of its view, [F, ...] each.
+    """
     assert batch.views is not None
     turns = batch.views.turns
     if config.critic_network != "additive":
@@ -153,13 +207,13 @@ def read_views(policy: Policies, batch: Batch, config: LearnerConfig, rows: int)
 def _histories(
     policy: Policies, batch: Batch, turns: dict[str, AgentTurns], config: LearnerConfig
 ) -> dict[str, AgentTurns]:
-    """The turns behind the history that the critic is to read."""
+    """Return the turns with the history that the critic reads in front of each prompt."""
     limits = {agent: policy.of(agent).context_length for agent in turns}
     return with_histories(batch, turns, joint=config.critic == "central", limits=limits)
 
 
 def _tokens(batch: Batch, turns: dict[str, AgentTurns]) -> tuple[Tensor, Tensor]:
-    """All turns' tokens [B, K, L] and how many stand before each action [B, K]."""
+    """Return the tokens of all turns [B, K, L], and how many of them come before each action [B, K]."""
     longest = max(part.tokens.shape[1] for part in turns.values())
     history = torch.zeros(*batch.mask.shape, longest, dtype=torch.long)
     length = torch.zeros(batch.mask.shape, dtype=torch.long)
@@ -170,7 +224,7 @@ def _tokens(batch: Batch, turns: dict[str, AgentTurns]) -> tuple[Tensor, Tensor]
 
 
 def _prompt_ends(policy: SharedBasePolicy, turns: AgentTurns, rows: int) -> Iterator[Tensor]:
-    """The reference's hidden states [n, H] at the prompts' ends, block by block."""
+    """Yield the reference model's hidden states [n, H] at the ends of the prompts, block by block."""
     for block in row_blocks(len(turns), rows):
         with policy.use(None):
             hidden = policy.hidden(turns, block)
@@ -180,7 +234,7 @@ def _prompt_ends(policy: SharedBasePolicy, turns: AgentTurns, rows: int) -> Iter
 def _passes(
     policy: SharedBasePolicy, turns: AgentTurns, temperature: float, rows: int
 ) -> Iterator[tuple[slice, Tensor, TokenScores]]:
-    """The reference over blocks of rows: the block, its hidden states and its token scores."""
+    """Yield blocks of rows with the reference model's hidden states and token scores."""
     for block in row_blocks(len(turns), rows):
         with policy.use(None):
             hidden = policy.hidden(turns, block)
@@ -189,7 +243,10 @@ def _passes(
 
 
 def decision_mask(batch: Batch, config: LearnerConfig) -> Tensor:
-    """[B, K, U] bool: the tokens of every action, or one decision a turn (algorithms.md 2 and 3)."""
+    """Return [B, K, U] bool: the tokens of every action, or one decision per turn.
+
+    Source: docs/reference/algorithms.md, sections 2 and 3.
+    """
     if config.credit == "action":
         return batch.mask.unsqueeze(-1)
     longest = max(turns.action_mask.shape[1] for turns in batch.turns.values())
@@ -202,21 +259,32 @@ def decision_mask(batch: Batch, config: LearnerConfig) -> Tensor:
 def with_histories(
     batch: Batch, wanted: dict[str, AgentTurns], *, joint: bool, limits: Mapping[str, int | None]
 ) -> dict[str, AgentTurns]:
-    """The wanted turns with what was said before in front of each prompt: the prompts and actions of all earlier turns
-    of the episode (joint), or of the agent's own. limits: by agent, tokens in all; the oldest are left out."""
-    text = {}
+    """Return turns with the earlier turns of their episode in front of each prompt.
+
+    Args:
+        batch: The batch.
+        wanted: The turns of each agent (those of the batch, or its final views).
+        joint: Whether the history is made of the prompts and actions of all agents, or of the agent's own only.
+        limits: The context length of each agent's base model in tokens; the oldest tokens are dropped beyond it. None
+            means no limit.
+
+    Returns:
+        The turns of each agent with longer prompts.
+    """
+    tokens = {}
     for agent, turns in (batch.critic_turns or batch.turns).items():
         for i, (b, k) in enumerate(zip(turns.episode.tolist(), turns.slot.tolist(), strict=True)):
-            text[b, k] = agent, turns.tokens[i][turns.token_mask[i]]
-    return {agent: _behind_history(agent, turns, text, joint, limits[agent]) for agent, turns in wanted.items()}
+            tokens[b, k] = agent, turns.tokens[i][turns.token_mask[i]]
+    return {agent: _with_history(agent, turns, tokens, joint, limits[agent]) for agent, turns in wanted.items()}
 
 
-def _behind_history(
-    agent: str, turns: AgentTurns, text: dict[tuple[int, int], tuple[str, Tensor]], joint: bool, limit: int | None
+def _with_history(
+    agent: str, turns: AgentTurns, said: dict[tuple[int, int], tuple[str, Tensor]], joint: bool, limit: int | None
 ) -> AgentTurns:
+    """Return one agent's turns with histories. said: (episode, turn) -> its agent and all of its tokens."""
     rows, prompt_length = [], turns.prompt_length.clone()
     for i, (b, k) in enumerate(zip(turns.episode.tolist(), turns.slot.tolist(), strict=True)):
-        earlier = [ids for author, ids in (text[b, j] for j in range(k)) if joint or author == agent]
+        earlier = [ids for author, ids in (said[b, j] for j in range(k)) if joint or author == agent]
         own = turns.tokens[i][turns.token_mask[i]]
         history = torch.cat(earlier) if earlier else own[:0]
         room = len(history) if limit is None else max(limit - len(own), 0)

@@ -1,11 +1,12 @@
-"""The networks of the critics: the additive one (critic.md), and a value head on the concatenated history.
+"""The additive critic network, the value head on the history, and the shape that all critic networks share.
 
-Axes: B episodes, K turns, U decisions of a turn (its tokens, or the one action), H the reference's width.
+Axes: B episodes, K turns, U decisions of a turn (its tokens, or the one action), H the reference model's width.
+Source: docs/reference/critic.md, sections 4 and 5.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -13,116 +14,144 @@ from torch import Tensor, nn
 from baselines.critics.features import ACTION_STATES, SCALARS, TurnFeatures
 
 _WIDTH = 64
-_ROUNDS = 8  # those after the seventh count alike
-_PER_ROUND = 0.25  # at first: what is answered in later rounds mostly takes the place of what was said before
-_GAIN = 8.0  # Adam moves a parameter by its learning rate: 1e-3 would take a run's length from 1 to 0
+_ROUNDS = 8  # later rounds and longer distances share the last weight
+_PER_ROUND = 0.25  # initial weight per round of distance: a later message mostly replaces an earlier one
+_GAIN = 8.0  # Adam moves a parameter by about its learning rate; at 1e-3 a weight could not leave 1 within a run
+
+
+@dataclass(frozen=True, slots=True)
+class CriticShape:
+    """The input sizes of a critic network.
+
+    Attributes:
+        sizes: Per base model, the width of its hidden states (for a transformer critic, its vocabulary).
+        base_of: Per agent, the index of the base model that reads its turns.
+        bases: Indices of the base models whose turns this network reads.
+        by_token: Whether every token is a decision, so that the network needs values inside a turn.
+    """
+
+    sizes: tuple[int, ...]
+    base_of: tuple[int, ...]
+    bases: tuple[int, ...]
+    by_token: bool
 
 
 class AdditiveCritic(nn.Module):
-    """One network of the additive form. hidden_sizes: by base. base_of: by agent, which base reads its turns.
+    """A critic that adds the contributions of earlier turns in the logit.
 
-    The hidden states of two bases mean different things, so each base has a psi, a phi and a chi of its own; what they
-    say adds up in one logit. With several rounds it counts by the reader's round and by how many rounds ago it was said
-    (``counts``): it may be overtaken later, or have been. bases: those whose turns this network is to read.
+        logit V_k = b[agent of k] + psi(prompt end of k) + sum over visible turns j < k of w_kj phi(turn j)
+
+    Hidden states of two base models are not comparable, so each base has its own psi, phi and chi; their outputs add up
+    in one logit. w_kj is 1 in a single round. With several rounds it is learned for each pair (round of k, rounds
+    between j and k), because whether a later message replaces an earlier one depends on the task.
+
+    Args:
+        shape: The input sizes.
+        generator: Source of the initial weights.
     """
 
     bias: nn.Parameter
 
-    def __init__(
-        self,
-        hidden_sizes: Sequence[int],
-        base_of: Sequence[int],
-        bases: Sequence[int],
-        by_token: bool,
-        generator: torch.Generator,
-    ) -> None:
+    def __init__(self, shape: CriticShape, generator: torch.Generator) -> None:
         super().__init__()
-        self.bias = nn.Parameter(torch.zeros(len(base_of)))
+        self.bias = nn.Parameter(torch.zeros(len(shape.base_of)))
         self.psi, self.phi, self.chi = nn.ModuleDict(), nn.ModuleDict(), nn.ModuleDict()
-        for base in bases:
-            size = hidden_sizes[base]
-            self.psi[str(base)] = _mlp(size, 0, generator)
-            self.phi[str(base)] = _mlp((1 + ACTION_STATES) * size, SCALARS, generator)
-            if by_token:
-                self.chi[str(base)] = _mlp(size, SCALARS, generator)
+        # The order psi, phi, chi fixes which numbers of the generator each network gets.
+        for base in shape.bases:
+            size = shape.sizes[base]
+            self.psi[str(base)] = _MLP(size, 0, generator)
+            self.phi[str(base)] = _MLP((1 + ACTION_STATES) * size, SCALARS, generator)
+            if shape.by_token:
+                self.chi[str(base)] = _MLP(size, SCALARS, generator)
         self.counts = nn.Parameter(torch.zeros(_ROUNDS, _ROUNDS))
-        self.several: Tensor  # whether it has ever read a second round
+        self.several: Tensor  # whether the network has read a second round
         self.register_buffer("several", torch.zeros((), dtype=torch.bool))
-        self.base_of = torch.tensor(base_of)
+        self.base_of = torch.tensor(shape.base_of)
 
-    def forward(self, features: TurnFeatures, sees: Tensor) -> Tensor:
-        """Logits [B, K, U]. sees: [B, K, K] bool, ``sees[b, k, j]``: turn k's value reads turn j (j < k)."""
+    def forward(self, features: TurnFeatures, visible: Tensor) -> Tensor:
+        """Return logits [B, K, U].
+
+        Args:
+            features: The turns.
+            visible: [B, K, K] bool; ``visible[b, k, j]`` is True if the value of turn k reads turn j < k.
+        """
         base = self.base_of[features.agent]
         contribution = _by_base(self.phi, features.message, base) * features.mask
         own = self.bias[features.agent] + _by_base(self.psi, features.prompt, base)
-        weight = sees.to(contribution.dtype)
+        weight = visible.to(contribution.dtype)
+        # Once several rounds have occurred, the weights apply to every batch. Deciding it per batch would make the
+        # value of an episode depend on the other episodes in its batch.
         self.several |= features.round.any()
-        if bool(self.several):  # from then on for every batch: a value depends on its own episode alone
-            weight = weight * self._weights(features.round)
+        if bool(self.several):
+            weight = weight * self._round_weights(features.round)
         turn = own + (weight @ contribution.unsqueeze(-1)).squeeze(-1)
         return turn.unsqueeze(-1) + within_turn(self.chi, features, base)
 
-    def _weights(self, round: Tensor) -> Tensor:
-        """How much turn j counts as turn k reads it, [B, K, K]: a quarter for each round between them at first."""
+    def _round_weights(self, round: Tensor) -> Tensor:
+        """Return w [B, K, K], the weight of turn j in the value of turn k; initially 1/4 per round of distance."""
         ago = (round.unsqueeze(2) - round.unsqueeze(1)).clamp(0, _ROUNDS - 1)
-        at = round.clamp(max=_ROUNDS - 1).unsqueeze(2).expand_as(ago)
-        return _PER_ROUND**ago + _GAIN * self.counts[at, ago]
+        reader = round.clamp(max=_ROUNDS - 1).unsqueeze(2).expand_as(ago)
+        return _PER_ROUND**ago + _GAIN * self.counts[reader, ago]
 
 
 class HeadCritic(nn.Module):
-    """A value head on the reference's last hidden state of the concatenated history: logit V_k = b[agent] + psi(h_k).
+    """A value head on the reference model's last hidden state of the concatenated history.
 
-    The history is in ``features.prompt`` (see ``features.with_histories``), so what a turn sees is decided there.
-    Arguments as ``AdditiveCritic``'s.
+        logit V_k = b[agent of k] + psi(h_k)
+
+    The history is already in ``features.prompt`` (see ``features.with_histories``), which also decides what a turn
+    sees.
+
+    Args:
+        shape: The input sizes.
+        generator: Source of the initial weights.
     """
 
     bias: nn.Parameter
 
-    def __init__(
-        self,
-        hidden_sizes: Sequence[int],
-        base_of: Sequence[int],
-        bases: Sequence[int],
-        by_token: bool,
-        generator: torch.Generator,
-    ) -> None:
+    def __init__(self, shape: CriticShape, generator: torch.Generator) -> None:
         super().__init__()
-        self.bias = nn.Parameter(torch.zeros(len(base_of)))
+        self.bias = nn.Parameter(torch.zeros(len(shape.base_of)))
         self.psi, self.chi = nn.ModuleDict(), nn.ModuleDict()
-        for base in bases:
-            self.psi[str(base)] = _mlp(hidden_sizes[base], 0, generator)
-            if by_token:
-                self.chi[str(base)] = _mlp(hidden_sizes[base], SCALARS, generator)
-        self.base_of = torch.tensor(base_of)
+        for base in shape.bases:
+            self.psi[str(base)] = _MLP(shape.sizes[base], 0, generator)
+            if shape.by_token:
+                self.chi[str(base)] = _MLP(shape.sizes[base], SCALARS, generator)
+        self.base_of = torch.tensor(shape.base_of)
 
-    def forward(self, features: TurnFeatures, sees: Tensor) -> Tensor:
-        """Logits [B, K, U]. sees: not read."""
+    def forward(self, features: TurnFeatures, visible: Tensor) -> Tensor:
+        """Return logits [B, K, U]. ``visible`` is not used."""
         base = self.base_of[features.agent]
         turn = self.bias[features.agent] + _by_base(self.psi, features.prompt, base)
         return turn.unsqueeze(-1) + within_turn(self.chi, features, base)
 
 
 def _by_base(networks: nn.ModuleDict, x: Tensor, base: Tensor) -> Tensor:
-    """[...] from x [..., C]: each row by the network of its base, which reads as many columns as it has inputs; 0 where
-    there is no network for it."""
+    """Return [...] from x [..., C]: each row through the network of its base, and 0 where that base has no network.
+
+    A network reads the first columns of x, as many as it has inputs: x is as wide as the widest base needs.
+    """
     total = torch.zeros(x.shape[:-1])
     for number, network in networks.items():
-        assert isinstance(network, _mlp)
+        assert isinstance(network, _MLP)
         total = total + network(x[..., : network.inputs]).squeeze(-1) * (base == int(number))
     return total
 
 
 def within_turn(chi: nn.ModuleDict, features: TurnFeatures, base: Tensor) -> Tensor:
-    """What the tokens of a turn so far add to its logit, [B, K, U]: 0 before the first, so that V_{t,m,1} is the very
-    value that the predecessor bootstraps from (algorithms.md 3)."""
+    """Return what the tokens of a turn so far add to its logit, [B, K, U].
+
+    It is 0 before the first token, so that V_{t,m,1} is exactly the value from which the predecessor bootstraps
+    (docs/reference/algorithms.md, section 3).
+    """
     if features.within is None:
         return torch.zeros(features.decisions.shape)
     added = _by_base(chi, features.within, base.unsqueeze(-1))
     return torch.cat([torch.zeros_like(added[..., :1]), added[..., 1:]], -1)
 
 
-class _mlp(nn.Module):
-    """Two layers on hidden states (normalised) beside ``scalars`` raw numbers; the output starts near zero."""
+class _MLP(nn.Module):
+    """Two layers on normalised hidden states and ``scalars`` raw numbers; the initial output is near zero."""
 
     def __init__(self, states: int, scalars: int, generator: torch.Generator) -> None:
         super().__init__()
@@ -138,5 +167,6 @@ class _mlp(nn.Module):
             self.outer.bias.zero_()
 
     def forward(self, x: Tensor) -> Tensor:
+        # Only the hidden states are normalised: the scalars are few, and their size is their meaning.
         states = self.norm(x[..., : self.states])
         return self.outer(torch.relu(self.inner(torch.cat([states, x[..., self.states :]], -1))))
