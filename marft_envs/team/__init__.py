@@ -1,4 +1,4 @@
-"""Teams: agents with roles, the tools they may call, and the rules that end an episode early."""
+"""Teams: agents with roles, tools that they may call, and rules that end an episode early."""
 
 from marft_envs.team.role import Role
 from marft_envs.team.stop_rules import Agreement, StopRule, Word

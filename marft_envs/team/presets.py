@@ -1,7 +1,7 @@
-"""Ready-made teams for any task: solo, duo, trio, quartet, octet, each also anonymous.
+"""Ready-made teams for any task: solo, duo, trio, quartet and octet, each also anonymous.
 
-What a subject adds is the text of five roles (``mathematics/teams.py``, ``coding/teams.py``); a task that has none gets
-neutral_instructions ones which quote its instructions, and a task may bring its own Team.
+A subject writes the instructions of the five roles (``mathematics/teams.py``, ``coding/teams.py``). For any other task
+``neutral_instructions`` quotes the task's own. A task may also bring its own Team.
 """
 
 from __future__ import annotations
@@ -17,8 +17,17 @@ NAMES = ("solo", "duo", "trio", "quartet", "octet")
 
 @dataclass(frozen=True, slots=True)
 class RoleInstructions:
-    """The instructions of each role; solo: of the agent that works alone. Only solo and actor give the answer, so only
-    they are told its form."""
+    """The instructions of each role of the ready-made teams.
+
+    Only ``solo`` and ``actor`` give the team's answer, so only these describe its format.
+
+    Attributes:
+        solo: For an agent that works alone.
+        planner: For the agent that lists the steps of a solution.
+        reasoner: For an agent that works out a solution.
+        checker: For an agent that looks for mistakes.
+        actor: For the agent that gives the team's answer.
+    """
 
     solo: str
     planner: str
@@ -28,43 +37,42 @@ class RoleInstructions:
 
 
 def neutral_instructions(instructions: str) -> RoleInstructions:
-    """Texts for a task that only says what it asks of its agents."""
+    """Return instructions for a task that only has its own ``instructions``, which each role quotes."""
     return RoleInstructions(
         solo=instructions,
-        planner="You are the planner of a team. Say in a few sentences which steps lead to the answer of the task "
-        f"below; do not give the answer. The task: {instructions}",
-        reasoner="You are the reasoner of a team. Work out the task below step by step; a teammate reads this and "
+        planner="You are the planner of a team. List in a few sentences the steps that lead to the answer of the task "
+        f"below. Do not give the answer. The task: {instructions}",
+        reasoner="You are the reasoner of a team. Work out the task below step by step. A teammate reads your work and "
         f"gives the answer. The task: {instructions}",
-        checker="You are the checker of a team. Look for a mistake in your teammates' work on the task below, and say "
-        f"how to mend it, or that the work is right. The task: {instructions}",
-        actor="You give the answer of your team. Read what your teammates wrote, and check it. "
+        checker="You are the checker of a team. Look for mistakes in your teammates' work on the task below. Describe "
+        f"each mistake and how to correct it. If there is no mistake, write that. The task: {instructions}",
+        actor="You give the answer of your team. Read what your teammates wrote, check it, and give the answer. "
         f"The task: {instructions}",
     )
 
 
-def preset_teams(texts: RoleInstructions) -> dict[str, Callable[[], Team]]:
-    """All ready-made teams by name, ``solo`` to ``octet_anonymous``."""
-    makers = {name: _maker(name, texts) for name in NAMES}
-    hidden = {f"{name}_anonymous": _anonymous(make) for name, make in makers.items()}
-    return makers | hidden
+def preset_teams(instructions: RoleInstructions) -> dict[str, Callable[[], Team]]:
+    """Return a function that makes a Team for each name, from ``solo`` to ``octet_anonymous``."""
+    makers = {name: _team_maker(name, instructions) for name in NAMES}
+    return makers | {f"{name}_anonymous": _anonymous_maker(make) for name, make in makers.items()}
 
 
-def _maker(name: str, texts: RoleInstructions) -> Callable[[], Team]:
-    return lambda: Team(*_members(name, texts))
+def _team_maker(name: str, instructions: RoleInstructions) -> Callable[[], Team]:
+    return lambda: Team(*_members(name, instructions))
 
 
-def _anonymous(make: Callable[[], Team]) -> Callable[[], Team]:
+def _anonymous_maker(make: Callable[[], Team]) -> Callable[[], Team]:
     return lambda: make().anonymous()
 
 
-def _members(name: str, texts: RoleInstructions) -> tuple[dict[str, Role], str | list[tuple[str, str]]]:
-    """(roles, D). duo: a chain; trio and quartet: each sees all before; octet: see ``_octet_edges``."""
+def _members(name: str, instructions: RoleInstructions) -> tuple[dict[str, Role], str | list[tuple[str, str]]]:
+    """Return the roles and D: a chain for the duo, "full" for trio and quartet, ``_octet_edges`` for the octet."""
     if name == "solo":
-        return {"actor_0": Role(texts.solo, answers=True)}, "chain"
-    planner = Role(texts.planner, summary="says which steps lead to the answer")
-    reasoner = Role(texts.reasoner, summary="works out the solution")
-    checker = Role(texts.checker, summary="looks for mistakes in the work of the others")
-    actor = {"actor_0": Role(texts.actor, answers=True)}
+        return {"actor_0": Role(instructions.solo, answers=True)}, "chain"
+    planner = Role(instructions.planner, summary="lists the steps that lead to the answer")
+    reasoner = Role(instructions.reasoner, summary="works out the solution")
+    checker = Role(instructions.checker, summary="looks for mistakes in the work of the others")
+    actor = {"actor_0": Role(instructions.actor, answers=True)}
     if name == "duo":
         return {"reasoner_0": reasoner} | actor, "chain"
     if name == "trio":
@@ -77,6 +85,6 @@ def _members(name: str, texts: RoleInstructions) -> tuple[dict[str, Role], str |
 
 
 def _octet_edges(reasoners: list[str], checkers: list[str]) -> list[tuple[str, str]]:
-    """The planner before three reasoners side by side, a checker for each, and an actor who sees all of them."""
+    """Return edges from the planner to each reasoner, from each reasoner to its checker, and from all to the actor."""
     edges = [("planner_0", reasoner) for reasoner in reasoners] + list(zip(reasoners, checkers, strict=True))
     return edges + [(agent, "actor_0") for agent in ("planner_0", *reasoners, *checkers)]

@@ -1,4 +1,4 @@
-"""Role: what one agent of a team is told, may say and may call."""
+"""Role: the instructions, limits and tools of one agent of a team."""
 
 from __future__ import annotations
 
@@ -12,14 +12,23 @@ from marft_envs.team.tools import TOOLS, Tool, describe
 
 @dataclass(frozen=True)
 class Role:
-    """What makes one agent that agent. Its profile is private: no other agent sees it.
+    """The instructions, limits and tools of one agent. No other agent sees them, except ``summary``.
 
-    instructions: the system prompt, "" for none. answers: whether its text is graded. reply_prefix: words that its
-    reply begins with; the observation names them, the action continues them, and its message holds both.
-    max_chars: a longer reply is clipped and flagged in ``infos``. max_observed_chars: longer messages, the problem too,
-    reach it cut to their newest characters; ``infos`` flags a cut problem. choices: the only replies in its action
-    space; another one is taken, and flagged in ``infos``. tools: what it may call (see ``tools.py``), at most
-    max_tool_calls times in a turn. summary: what an orchestrator is told of it, in a few words: "checks the work".
+    Attributes:
+        instructions: The system message, "" for none.
+        answers: Whether the agent's message is graded.
+        reply_prefix: Words that every message of the agent begins with. The observation contains them, the action
+            continues them, and the message consists of both.
+        max_chars: The largest number of characters of an action. A longer one is truncated, and flagged in ``infos``.
+        max_observed_chars: The largest number of characters of a message, or of the problem, that the agent reads. Of
+            a longer one it reads the last characters; ``infos`` flags a truncated problem.
+        choices: The only strings in the action space. Another reply is accepted, and flagged in ``infos``.
+        tools: The tools that the agent may call, each a ``Tool`` or the name of a ready-made one (``tools.py``).
+        max_tool_calls: The largest number of tool calls in one turn.
+        summary: The role in a few words for an orchestrator, such as "checks the work".
+
+    Raises:
+        TypeError, ValueError: A field is wrong; the message names it.
     """
 
     instructions: str = ""
@@ -35,7 +44,7 @@ class Role:
     def __post_init__(self) -> None:
         for name in ("instructions", "summary", "reply_prefix"):
             if not isinstance(getattr(self, name), str):
-                raise TypeError(f"Role {name}={getattr(self, name)!r:.80}: expected a text")
+                raise TypeError(f"Role {name}={getattr(self, name)!r:.80}: expected a string")
         if not isinstance(self.answers, bool):
             got = type(self.answers).__name__
             raise TypeError(f"Role answers={self.answers!r:.80}: got {got}, expected True or False")
@@ -43,7 +52,7 @@ class Role:
             check_integer(f"Role {name}", getattr(self, name), least)
         for name in ("choices", "tools"):
             if isinstance(getattr(self, name), str) or not isinstance(getattr(self, name), Iterable):
-                raise TypeError(f"Role {name}={getattr(self, name)!r:.80}: expected several in a list or tuple")
+                raise TypeError(f"Role {name}={getattr(self, name)!r:.80}: expected a list or tuple")
         object.__setattr__(self, "choices", _as_choices(tuple(self.choices), self.max_chars))
         object.__setattr__(self, "tools", tuple(_as_tool(tool) for tool in self.tools))
         names = [tool.name for tool in self.tools]
@@ -52,22 +61,23 @@ class Role:
 
     @property
     def profile(self) -> str:
-        """The system prompt that the agent reads: instructions, and how to call its tools."""
+        """The system message: the instructions, and a description of the tools."""
         return "\n\n".join(part for part in (self.instructions, describe(self.tools) if self.tools else "") if part)
 
 
 def _as_choices(choices: tuple[Any, ...], max_chars: int) -> tuple[str, ...]:
-    """Replies that can be told apart and said in full."""
+    """Return ``choices``; an error unless they are different strings of at most ``max_chars`` characters."""
     if not all(isinstance(choice, str) for choice in choices):
-        raise TypeError(f"Role choices={choices!r:.80}: expected texts")
+        raise TypeError(f"Role choices={choices!r:.80}: expected strings")
     if twice := repeated(choices):
-        raise ValueError(f"Role choices={choices!r:.80}: expected none twice, got {twice}")
+        raise ValueError(f"Role choices={choices!r:.80}: expected no choice twice, got {twice}")
     if any(len(choice) > max_chars for choice in choices):
         raise ValueError(f"Role choices={choices!r:.80}: expected at most max_chars={max_chars} characters")
     return choices
 
 
 def _as_tool(spec: Any) -> Tool:
+    """Return a Tool from itself or from the name of a ready-made one."""
     if isinstance(spec, Tool):
         return spec
     if not isinstance(spec, str) or spec not in TOOLS:

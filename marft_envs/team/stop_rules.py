@@ -1,7 +1,7 @@
-"""When a game of several rounds ends before its last round: by agreement, or by a role's word. Never by the gold.
+"""Stop rules: conditions under which an episode of several rounds ends before its last round.
 
-A rule is a callable ``(turns of the round just played, task) -> bool``; a Team carries at most one.
-What it raises is a fault, as a grader's: the episode ends truncated, and is not graded.
+A rule is a callable ``(turns of the round just played, task) -> bool``; a Team has at most one. Rules never see the
+gold. An exception in a rule is a fault, as in a grader: the episode is truncated and not graded.
 """
 
 from __future__ import annotations
@@ -19,26 +19,37 @@ StopRule = Callable[[Sequence[Turn], Task], bool]
 
 @dataclass(frozen=True)
 class Agreement:
-    """The named agents all spoke in this round and gave the same answer, as ``task.answer_of`` reads it."""
+    """Stop when the named agents all acted in this round and gave the same answer.
+
+    ``Task.answer_of`` extracts the answers. Messages without an answer never agree.
+
+    Attributes:
+        agents: At least two agents.
+    """
 
     agents: tuple[str, ...]
 
     def __post_init__(self) -> None:
         if isinstance(self.agents, str) or not isinstance(self.agents, Iterable):
-            raise TypeError(f"Agreement agents={self.agents!r:.80}: expected several agents in a list or tuple")
+            raise TypeError(f"Agreement agents={self.agents!r:.80}: expected a list or tuple of agents")
         object.__setattr__(self, "agents", tuple(check_nonempty("Agreement agent", agent) for agent in self.agents))
         if len(self.agents) < 2 or repeated(self.agents):
             raise ValueError(f"stop: agreement of {list(self.agents)}: expected at least two agents, and no name twice")
 
     def __call__(self, turns: Sequence[Turn], task: Task) -> bool:
         answers = {turn.agent: task.answer_of(turn.text) for turn in turns if turn.agent in self.agents}
-        said = set(answers.values())
-        return len(answers) == len(self.agents) and len(said) == 1 and None not in said
+        distinct = set(answers.values())
+        return len(answers) == len(self.agents) and len(distinct) == 1 and None not in distinct
 
 
 @dataclass(frozen=True)
 class Word:
-    """The named agent's text of this round holds ``word``, as a word of its own."""
+    """Stop when the agent's message of this round contains the word.
+
+    Attributes:
+        agent: The agent.
+        word: Any characters; in the message, a letter, digit or underscore must not be next to it.
+    """
 
     agent: str
     word: str
@@ -49,7 +60,7 @@ class Word:
 
     @property
     def agents(self) -> tuple[str, ...]:
-        """Whose text decides."""
+        """The agents that the rule names."""
         return (self.agent,)
 
     def __call__(self, turns: Sequence[Turn], task: Task) -> bool:
@@ -57,10 +68,18 @@ class Word:
 
 
 def as_stop_rule(spec: Any, agents: Sequence[str]) -> StopRule | None:
-    """A rule from a rule, None, or a team file's ``{"agreement": [agents]}`` or ``{"word": [agent, word]}``."""
+    """Return the stop rule that ``spec`` describes.
+
+    Args:
+        spec: A rule, None, or a mapping as in team files: ``{"agreement": [agents]}`` or ``{"word": [agent, word]}``.
+        agents: The agents of the team.
+
+    Raises:
+        TypeError, ValueError: ``spec`` is none of these, or names an agent that is not in the team.
+    """
     if spec is None:
         return None
-    rule: StopRule = _of_a_file(spec) if isinstance(spec, dict) else spec
+    rule: StopRule = _from_mapping(spec) if isinstance(spec, dict) else spec
     if not callable(rule):
         raise TypeError(f"stop={spec!r}: expected a rule (turns, task) -> bool, Agreement(...), Word(...) or None")
     check_callable("stop", rule, ("turns", "task"))
@@ -70,11 +89,11 @@ def as_stop_rule(spec: Any, agents: Sequence[str]) -> StopRule | None:
     return rule
 
 
-def _of_a_file(table: dict[str, Any]) -> StopRule:
-    kind, words = next(iter(table.items())) if len(table) == 1 else ("", None)
-    if isinstance(words, (list, tuple)):
+def _from_mapping(mapping: dict[str, Any]) -> StopRule:
+    kind, arguments = next(iter(mapping.items())) if len(mapping) == 1 else ("", None)
+    if isinstance(arguments, (list, tuple)):
         if kind == "agreement":
-            return Agreement(tuple(words))
-        if kind == "word" and len(words) == 2:
-            return Word(*words)
-    raise ValueError(f"stop={table!r}: expected {{'agreement': [agents]}} or {{'word': [agent, word]}}")
+            return Agreement(tuple(arguments))
+        if kind == "word" and len(arguments) == 2:
+            return Word(*arguments)
+    raise ValueError(f"stop={mapping!r}: expected {{'agreement': [agents]}} or {{'word': [agent, word]}}")

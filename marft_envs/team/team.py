@@ -1,4 +1,4 @@
-"""Team: named agents with roles, D between them, and the rule that may end an episode early."""
+"""Team: named agents with roles, the dependency function D over them, and a stop rule."""
 
 from __future__ import annotations
 
@@ -19,13 +19,22 @@ _AGENT_NAME = re.compile(r"[A-Za-z][A-Za-z_]*_\d+")
 
 @dataclass(frozen=True)
 class Team:
-    """Named agents, each with a role, D between them, and when they may stop.
+    """Named agents with roles, the dependency function D over them, and a stop rule.
 
-    roles: agent name to Role, in listed order; names end in _0, _1, ... as PettingZoo wants. dependency: any spec that
-    ``schedule.as_schedule`` takes; it is resolved at once, so a cycle shows here: afterwards it is a ``Dependency``, or
-    a ``Schedule`` where it changes, and ``print(team.dependency)`` says who sees whom. Where no role answers, the last
-    agent of the execution order (of the listed order, if D changes) does. stop: see ``stopping.py``; None plays all
-    rounds.
+    Everything is validated when the team is made, so a cycle in D is an error here and not during an episode.
+
+    Attributes:
+        roles: The Role of each agent, in listed order. Names end in a number (``actor_0``), as PettingZoo recommends.
+        dependency: D, in any form that ``as_schedule`` accepts. Afterwards a ``Dependency`` if D is the same in every
+            round, else a ``Schedule``; ``print(team.dependency)`` describes it.
+        stop: A rule that may end an episode before its last round (``stop_rules.py``); None for none.
+        answering: The agents whose messages are graded: those whose role answers, or else the last agent of the
+            execution order (of the listed order if D changes).
+        schedule: D as a Schedule.
+        stop_rule: ``stop`` as a callable, or None.
+
+    Raises:
+        TypeError, ValueError: A field is wrong; the message names it. A cycle in D raises CycleError.
     """
 
     roles: Mapping[str, Role]
@@ -44,7 +53,7 @@ class Team:
         for agent, role in roles.items():
             if not isinstance(agent, str) or not _AGENT_NAME.fullmatch(agent) or len(agent) > 100:
                 raise ValueError(
-                    f"agent name {agent!r:.120}: expected a word, an underscore and a number, as in 'actor_0'"
+                    f"agent name {agent!r:.120}: expected a word, an underscore and a number, such as 'actor_0'"
                 )
             if not isinstance(role, Role):
                 raise TypeError(f"role of {agent}: got {type(role).__name__}, expected Role")
@@ -67,24 +76,28 @@ class Team:
 
     @property
     def order(self) -> tuple[str, ...]:
-        """The stable execution order, where D is the same in every round; else the listed order."""
+        """The stable execution order if D is the same in every round, else the listed order."""
         return self.schedule.static.order if self.schedule.static else self.agents
 
     def with_dependency(self, dependency: Any) -> Team:
-        """The same roles under another D."""
+        """Return a team with the same roles and stop rule under another D."""
         return replace(self, dependency=dependency)
 
     def with_stop(self, stop: Any) -> Team:
-        """The same team with another rule to stop."""
+        """Return the same team with another stop rule."""
         return replace(self, stop=stop)
 
     def anonymous(self) -> Team:
-        """The same D, limits and answering agents without any role text: agent_0, agent_1, ... (the role ablation).
+        """Return the same team without role descriptions, for ablations of the roles.
 
-        ValueError for a team whose D is no fixed graph, or that stops by the word of a named role.
+        The agents are agent_0, agent_1, ... without instructions, summaries and reply prefixes. D, limits, tools and
+        answering agents stay the same.
+
+        Raises:
+            ValueError: D is not the same in every round, or the team has a stop rule, which may name roles.
         """
         if not isinstance(self.dependency, Dependency) or self.stop is not None:
-            raise ValueError("anonymous(): expected a team with a fixed D and no stop rule, which name no roles")
+            raise ValueError("anonymous(): expected a team with a fixed D and without a stop rule")
         names = {agent: f"agent_{i}" for i, agent in enumerate(self.roles)}
         roles = {
             names[agent]: replace(role, instructions="", summary="", reply_prefix="", answers=agent in self.answering)
@@ -94,23 +107,23 @@ class Team:
 
     @classmethod
     def from_yaml(cls, source: str | Path) -> Team:
-        """Read a team from a YAML file or from YAML text.
+        """Read a team from a YAML file or a YAML string.
 
         Args:
-            source: A Path, a string that ends in .yaml or .yml, or the YAML text itself. Keys: ``roles`` (agent to the
-                fields of Role; tools by name), ``dependency`` and ``stop`` as in ``Team``.
+            source: A Path, a string that ends in .yaml or .yml, or the YAML itself. Keys: ``roles`` (for each agent its
+                instructions or the fields of Role, tools by name), ``dependency`` and ``stop`` as in ``Team``.
 
         Raises:
-            ValueError: The text is not a team; the message names what is wrong.
+            ValueError: The YAML does not describe a team; the message names the problem.
             FileNotFoundError: There is no such file.
             ImportError: PyYAML is not installed; the message names the extra.
         """
         return cls(**read_team(source))
 
     def to_yaml(self) -> str:
-        """Return the team as YAML text that ``from_yaml`` reads.
+        """Return the team as a YAML string that ``from_yaml`` reads.
 
         Raises:
-            ValueError: D or the stop rule is a function, or a tool is a function of your own.
+            ValueError: D, the stop rule or a tool is a function of your own, which YAML cannot describe.
         """
         return write_team(self.roles, self.schedule, self.stop_rule)

@@ -1,4 +1,4 @@
-"""Teams as YAML files: the roles by agent, D, and the stop rule."""
+"""Reading and writing teams as YAML: the roles by agent, D, and the stop rule."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from marft_envs.team.tools import TOOLS
 
 
 def read_team(source: str | Path) -> dict[str, Any]:
-    """Return the keyword arguments of ``Team`` from a YAML file or from YAML text; see ``Team.from_yaml``."""
+    """Return the keyword arguments of ``Team`` from a YAML file or a YAML string; see ``Team.from_yaml``."""
     yaml = _yaml()
     is_file = isinstance(source, Path) or source.endswith((".yaml", ".yml"))
     if is_file and not Path(source).is_file():
@@ -39,7 +39,7 @@ def read_team(source: str | Path) -> dict[str, Any]:
 
 
 def write_team(roles: Mapping[str, Role], schedule: Schedule, stop: StopRule | None) -> str:
-    """Return a team as YAML text; see ``Team.to_yaml``."""
+    """Return a team as a YAML string; see ``Team.to_yaml``."""
     mapping: dict[str, Any] = {
         "roles": {agent: _role_mapping(role) for agent, role in roles.items()},
         "dependency": _plain_dependency(schedule),
@@ -50,6 +50,7 @@ def write_team(roles: Mapping[str, Role], schedule: Schedule, stop: StopRule | N
 
 
 def _role(agent: str, entry: Any) -> Role:
+    """Return a Role from its instructions, or from a mapping of its fields."""
     if isinstance(entry, str):
         return Role(entry)
     names = [f.name for f in fields(Role)]
@@ -68,12 +69,15 @@ def _role_mapping(role: Role) -> dict[str, Any]:
     if role.tools:
         unknown = [tool.name for tool in role.tools if TOOLS.get(tool.name) is not tool]
         if unknown:
-            raise ValueError(f"to_yaml(): tools {unknown} are functions of your own: expected ready-made ones")
+            raise ValueError(
+                f"to_yaml(): tools {unknown} are custom functions: expected ready-made tools, {', '.join(TOOLS)}"
+            )
         mapping["tools"] = [tool.name for tool in role.tools]
     return {name: list(value) if isinstance(value, tuple) else value for name, value in mapping.items()}
 
 
 def _plain_dependency(schedule: Schedule) -> Any:
+    """Return D as lists of edges, one for all rounds or one per round."""
     if isinstance(schedule, PerRound):
         return {"rounds": [_plain_edges(d) for d in schedule.dependencies]}
     if schedule.static is None:
@@ -94,18 +98,21 @@ def _plain_stop(stop: StopRule) -> dict[str, list[str]]:
 
 
 def _repeated_key(node: Any, depth: int = 3) -> str:
-    """Return a key that occurs twice in a mapping of a YAML node, or "". PyYAML keeps the last one silently.
+    """Return a key that occurs twice in a mapping of a YAML node, or ""; PyYAML silently uses the last one.
 
-    depth: how many levels of mappings to search; 3 reaches a role's fields.
+    Args:
+        node: A composed YAML node.
+        depth: The number of nested mappings to search; 3 reaches the fields of a role.
     """
     if depth == 0 or getattr(node, "id", "") != "mapping":
         return ""
-    here = repeated(key.value for key, _ in node.value)
-    below = (_repeated_key(entry, depth - 1) for _, entry in node.value)
-    return str(here[0]) if here else next(filter(None, below), "")
+    keys = repeated(key.value for key, _ in node.value)
+    nested = (_repeated_key(entry, depth - 1) for _, entry in node.value)
+    return str(keys[0]) if keys else next(filter(None, nested), "")
 
 
 def _yaml() -> Any:
+    """Import PyYAML, which is an optional dependency."""
     try:
         import yaml
     except ImportError as missing:

@@ -1,9 +1,9 @@
-"""Tools that a role may call: typed calls in the reply, results in the transcript.
+"""Tools that an agent may call, and the format of the calls.
 
-A reply with ``<tool_call>{"name": ..., "arguments": {...}}</tool_call>`` (the form that Hermes- and Qwen-style chat
-templates use) is a call: the tool runs, its result is shown to the same agent, and it acts again. What its successors
-see is its last reply, the one without a call. A wrong call (unknown tool, wrong arguments) is answered with an error
-text; a tool that breaks is a fault, and the episode is not graded.
+A reply that contains ``<tool_call>{"name": ..., "arguments": {...}}</tool_call>``, the format of Hermes and Qwen chat
+templates, is a tool call: the tool runs, the same agent reads the result, and it acts again. Other agents see only its
+last reply, the one without a call. An invalid call (unknown tool, wrong arguments) returns an error message to the
+agent. A tool that fails raises ``ToolFault``, and the episode is not graded.
 """
 
 from __future__ import annotations
@@ -22,15 +22,22 @@ _TYPES: dict[str, type | tuple[type, ...]] = {"string": str, "integer": int, "nu
 
 
 class ToolFault(RuntimeError):
-    """A tool broke while it ran: no fault of the agent, so the episode must not be graded."""
+    """A tool failed while it ran. The agent is not to blame, so the episode must not be graded."""
 
 
 @dataclass(frozen=True)
 class Tool:
-    """One tool. parameters: name to type, "string", "integer", "number" or "boolean"; all are required.
+    """A function that an agent may call.
 
-    function: called with these as keywords; what it returns is shown as text. It raises ValueError to tell the agent
-    that the arguments make no sense; anything else that it raises is a fault.
+    Attributes:
+        name: The name in a call.
+        description: One line for the agent.
+        parameters: The type of each parameter: "string", "integer", "number" or "boolean". All are required.
+        function: Called with the parameters as keyword arguments. The agent reads ``str`` of the result. ValueError
+            reports bad arguments to the agent; any other exception is a fault.
+
+    Raises:
+        TypeError, ValueError: A field is wrong; the message names it.
     """
 
     name: str
@@ -42,7 +49,7 @@ class Tool:
         check_nonempty("Tool name", self.name)
         if not isinstance(self.description, str):
             got = type(self.description).__name__
-            raise TypeError(f"Tool description={self.description!r:.80}: got {got}, expected a text")
+            raise TypeError(f"Tool description={self.description!r:.80}: got {got}, expected a string")
         for parameter in self.parameters:
             check_nonempty("Tool parameter", parameter)
         wrong = {k: v for k, v in self.parameters.items() if v not in _TYPES}
@@ -51,54 +58,75 @@ class Tool:
         check_callable("Tool function", self.function, tuple(self.parameters), keywords=True, classes=True)
 
     def run(self, arguments: Any) -> str:
-        """The result as text, or "error: ..." for arguments that do not fit. Raises ToolFault if the tool breaks."""
-        problem = self._misfit(arguments)
+        """Return the result as a string, or "error: ..." for invalid arguments.
+
+        Raises:
+            ToolFault: The function raised an exception other than ValueError.
+        """
+        problem = self._argument_error(arguments)
         if problem:
             return f"error: {problem}"
         try:
             return str(self.function(**arguments))
         except ValueError as refusal:
             return f"error: {refusal}"
-        except Exception as fault:  # the boundary of a tool: a fault, never a wrong answer
+        except Exception as fault:  # a failing tool is a fault, not a wrong answer
             raise ToolFault(f"tool {self.name}: {type(fault).__name__}: {fault}") from fault
 
-    def _misfit(self, arguments: Any) -> str:
+    def _argument_error(self, arguments: Any) -> str:
+        """Return a message for the agent, "" if the arguments match the parameters."""
         if not isinstance(arguments, dict) or set(arguments) != set(self.parameters):
-            return f"{self.name} takes the arguments {dict(self.parameters)}"
+            return f"call {self.name} with exactly these arguments: {_signature(self)}"
         for name, kind in self.parameters.items():
             value = arguments[name]
             if not isinstance(value, _TYPES[kind]) or (isinstance(value, bool) and kind != "boolean"):
-                return f"{self.name}: {name} must be of type {kind}"
+                return f"the argument {name} of {self.name} must be of type {kind}"
         return ""
 
 
 def find_call(text: str) -> str | None:
-    """The body of the first tool call in a reply, None when there is none."""
-    _, _, rest = text.partition("<tool_call>")  # a regular expression would look for the end from every beginning
+    """Return the content of the first tool call in a reply, None if there is none."""
+    # str.partition takes linear time; a regular expression would search for the end tag from every start tag.
+    _, _, rest = text.partition("<tool_call>")
     body, closed, _ = rest.partition("</tool_call>")
     return body if closed else None
 
 
 def answer_call(body: str, tools: tuple[Tool, ...]) -> str:
-    """The result of a call's body as text; errors of form are told to the agent. Raises ToolFault."""
+    """Run a tool call and return the string that the agent reads.
+
+    Args:
+        body: The content of the call, as ``find_call`` returns it.
+        tools: The tools of the agent.
+
+    Returns:
+        The result of the tool, or "error: ..." for an invalid call.
+
+    Raises:
+        ToolFault: The tool failed.
+    """
     try:
         call = json.loads(body)
         name, arguments = call["name"], call.get("arguments", {})
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return 'error: a call is written {"name": ..., "arguments": {...}} in JSON'
+        return 'error: write the call as JSON: {"name": ..., "arguments": {...}}'
     for tool in tools:
         if tool.name == name:
             return tool.run(arguments)
-    return f"error: there is no tool {name!r:.80}; there are {', '.join(t.name for t in tools)}"
+    return f"error: there is no tool {name!r:.80}. Your tools are: {', '.join(t.name for t in tools)}"
 
 
 def describe(tools: tuple[Tool, ...]) -> str:
-    """What the role's instructions say of its tools."""
-    lines = ['You may call a tool by writing <tool_call>{"name": ..., "arguments": {...}}</tool_call>. Tools:']
-    for tool in tools:
-        parameters = ", ".join(f"{name}: {kind}" for name, kind in tool.parameters.items())
-        lines.append(f"- {tool.name}({parameters}): {tool.description}")
-    return "\n".join(lines)
+    """Return the description of ``tools`` for the agent's system message."""
+    lines = [
+        'To call a tool, write <tool_call>{"name": ..., "arguments": {...}}</tool_call>. You then read the result and '
+        "act again. Your tools:"
+    ]
+    return "\n".join([*lines, *(f"- {_signature(tool)}: {tool.description}" for tool in tools)])
+
+
+def _signature(tool: Tool) -> str:
+    return f"{tool.name}({', '.join(f'{name}: {kind}' for name, kind in tool.parameters.items())})"
 
 
 # ---- ready-made tools
@@ -109,23 +137,33 @@ _OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
 }
-_LONGEST, _MOST_DIGITS = 200, 60
+_MAX_CHARS, _MAX_DIGITS = 200, 60
 
 
 def calculate(expression: str) -> str:
-    """The exact value of numbers, + - * / and brackets; never ``eval``. ValueError for anything else."""
-    if len(expression) > _LONGEST:
-        raise ValueError(f"expression has {len(expression)} characters, at most {_LONGEST} are allowed")
+    """Return the exact value of an arithmetic expression, as an integer or a fraction.
+
+    The expression is parsed, never passed to ``eval``.
+
+    Args:
+        expression: Numbers, + - * / and parentheses, at most 200 characters.
+
+    Raises:
+        ValueError: The expression contains anything else, divides by zero, or has a number of more than 60 digits.
+    """
+    if len(expression) > _MAX_CHARS:
+        raise ValueError(f"the expression has {len(expression)} characters; at most {_MAX_CHARS} are allowed")
     try:
         value = _value(ast.parse(expression.strip(), mode="eval").body)
     except (SyntaxError, RecursionError, MemoryError):
-        raise ValueError(f"cannot read {expression!r}; write numbers, + - * / and brackets") from None
+        raise ValueError(f"cannot read {expression!r}; use only numbers, + - * / and parentheses") from None
     except ZeroDivisionError:
         raise ValueError("division by zero") from None
     return str(value)
 
 
 def _value(node: ast.expr) -> Fraction:
+    """Return the exact value of a parsed expression."""
     if isinstance(node, ast.Constant) and type(node.value) in (int, float):
         value = Fraction(str(node.value))
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
@@ -133,15 +171,15 @@ def _value(node: ast.expr) -> Fraction:
     elif isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
         value = _OPERATORS[type(node.op)](_value(node.left), _value(node.right))
     else:
-        raise ValueError("only numbers, + - * / and brackets are allowed")
-    if max(abs(value.numerator), value.denominator) >= 10**_MOST_DIGITS:
-        raise ValueError(f"a number of more than {_MOST_DIGITS} digits came up")
+        raise ValueError("use only numbers, + - * / and parentheses")
+    if max(abs(value.numerator), value.denominator) >= 10**_MAX_DIGITS:
+        raise ValueError(f"a number has more than {_MAX_DIGITS} digits")
     return value
 
 
 CALCULATOR = Tool(
     "calculator",
-    "the exact value of an expression of numbers, + - * / and brackets",
+    "returns the exact value of an expression with numbers, + - * / and parentheses",
     {"expression": "string"},
     calculate,
 )
