@@ -1,9 +1,11 @@
-"""Multi-agent LLM training environments: text in, text out, PettingZoo AEC, with the dependency function D of Flex-MG.
+"""Multi-agent LLM training environments: PettingZoo AEC environments with text observations and text actions.
+
+The dependency function D of the Flexible Markov Game decides the order of turns and what each agent sees.
 
     import marft_envs
     env = marft_envs.math_v0.env()
 
-Environment modules are imported when first used. This package never imports torch.
+Environment modules are imported when they are first used. This package never imports torch.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """The environments: a module by its name, and ``all_environments``, the names known by now."""
+    """Return an environment module by its name, or ``all_environments``, the names registered so far."""
     if name == "all_environments":
         return registry.names()
     if registry.is_versioned(name):
@@ -50,4 +52,4 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-registry.announce_built_in()
+registry.register_built_in()

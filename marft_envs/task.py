@@ -1,6 +1,6 @@
-"""What a contributor writes: problems, and how a reply to one is graded.
+"""Task and Problem: the interface that a contributor implements to add problems and their grader.
 
-Whose turn it is, what an agent sees, who is paid and when it ends is the business of ``flex_mg.FlexMG``.
+The game (``game/flex_mg.py``) decides the order of turns, observations, rewards and the end of an episode.
 """
 
 from __future__ import annotations
@@ -21,7 +21,13 @@ UNLIMITED = 2**31
 
 @dataclass(frozen=True, slots=True)
 class PublicProblem:
-    """What observations and a callable D may read of a problem: everything but the gold and the notes."""
+    """A problem without its gold and notes, from which observations are made and a function D may choose edges.
+
+    Attributes:
+        index: The number of the problem in its task.
+        prompt: The string that every agent reads.
+        private: For each agent the string that only this agent reads.
+    """
 
     index: int
     prompt: str
@@ -32,9 +38,12 @@ class PublicProblem:
 class Problem:
     """One item of a task.
 
-    index: its number in the task. prompt: the text that every agent reads. gold: the reference answer, or a mapping
-    from agent to reference answer where several agents answer. private: text that only the named agent reads.
-    notes: facts for people and filters (level, subject, source id); no agent ever sees them.
+    Attributes:
+        index: The number of the problem in its task.
+        prompt: The string that every agent reads.
+        gold: The reference answer, or a mapping from agent to reference answer if several agents answer.
+        private: For each agent the string that only this agent reads; agents without one may be left out.
+        notes: Facts for people and filters (level, subject, source id). No agent sees them.
     """
 
     index: int
@@ -52,8 +61,10 @@ class Problem:
 class Task(ABC):
     """A numbered set of problems and their grader.
 
-    name, version: as in the environment's name, "math" and 0 give math_v0. size: the number of problems, None when a
-    generator has no end (then any index from 0 to 2**31 - 1 is a problem).
+    Attributes:
+        name: The name without its version: "math" with version 0 is the environment math_v0.
+        version: Increased whenever the problems or the grading change.
+        size: The number of problems. None for a generator, whose indices are 0 to 2**31 - 1.
     """
 
     name: str
@@ -62,34 +73,62 @@ class Task(ABC):
 
     @abstractmethod
     def problem(self, index: int) -> Problem:
-        """Problem ``index``: a pure function of the task's arguments and the index, the same in every process."""
+        """Return problem ``index``.
+
+        It depends only on the index and the arguments of the task, so it is the same in every process.
+        """
 
     @abstractmethod
     def grade(self, answer: str, problem: Problem) -> Verdict:
-        """The verdict on one agent's whole reply. Where several agents answer it is called once for each, with
-        ``problem.gold`` the agent's own; the team's score is then the mean. It never raises for any ``str``."""
+        """Grade the message of one answering agent.
+
+        If several agents answer, ``grade`` is called once for each, and ``team_score`` combines the verdicts.
+
+        Args:
+            answer: The agent's whole message. ``grade`` must return a verdict for every string.
+            problem: The problem; its ``gold`` is that of the agent.
+        """
 
     def answer_of(self, text: str) -> str | None:
-        """The answer that a reply gives, in a form in which equal answers are equal strings; None when it gives none.
-        Agreement between agents (``stopping.Agreement``) compares it. By default the whole text, trimmed."""
+        """Return the answer in a message, so that equal answers are equal strings; None if there is none.
+
+        The stop rule ``Agreement`` compares these. By default the answer is the whole message without surrounding
+        white space.
+        """
         return text.strip() or None
 
     def feedback(self, answer: str, problem: Problem) -> str:
-        """What may be told of an answering agent's whole reply before another round begins; "" (the default) for
-        nothing. It must not depend on ``problem.gold``. Who may read the reply in the next round reads this too."""
+        """Return feedback on an answering agent's message between two rounds; "" (the default) for none.
+
+        The agents that may read the message in the next round also read the feedback.
+
+        Args:
+            answer: The agent's whole message.
+            problem: The problem. The feedback must not depend on ``problem.gold``.
+        """
         return ""
 
     def progress(self, problem: Problem, turns: Sequence[Turn]) -> Sequence[int] | None:
-        """What is known of the team's success before each of the turns of an episode, as one whole number each: say,
-        whether the chain is right so far. None (the default) where nothing can be told.
+        """Return a label of the team's success before each turn, such as whether the work is correct so far.
 
-        For the log only: a learner reports how much of the score a critic could explain that knew this number. It may
-        read the gold, for nothing here reaches an observation, a reward or a loss. turns: calls of tools included.
+        Learners log how much of the score's variance these labels explain, as a reference for their critic. The labels
+        may depend on the gold: no observation, reward or loss uses them.
+
+        Args:
+            problem: The problem.
+            turns: All turns of an episode, including tool calls.
+
+        Returns:
+            One integer per turn; None (the default) if there is no label.
         """
         return None
 
     def team_score(self, verdicts: Mapping[str, Verdict]) -> float:
-        """The team's score in [0, 1] from the verdicts on its answering agents: by default the mean of their scores."""
+        """Return the team's score in [0, 1], by default the mean score of the answering agents.
+
+        Args:
+            verdicts: The verdict on each answering agent.
+        """
         return sum(verdict.score for verdict in verdicts.values()) / len(verdicts)
 
 

@@ -1,4 +1,4 @@
-"""What was said: one record for each turn."""
+"""Turn: the record of one turn of an episode."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from typing import NamedTuple
 
 
 class Turn(NamedTuple):
-    """One turn: in which round, by whom, and its whole text.
+    """One turn of an episode.
 
-    kind: "say" for an action as the others may see it; "call" for a reply that called a tool, "result" for the tool's
-    answer: these two are seen by the agent itself only, within its turn. "feedback", on the agent's text after a round,
-    stands in the game's ``feedback``, not in its transcript.
+    Attributes:
+        round: The number of the round, from 0.
+        agent: The agent that acted.
+        text: The whole message.
+        kind: "say" for an action that other agents may see; "call" for a reply that calls a tool, and "result" for what
+            the tool returned, which only the agent itself sees, during its turn; "feedback" for the task's feedback on
+            the agent's message after a round, which is in the game's ``feedback`` and not in its transcript.
     """
 
     round: int
@@ -23,7 +27,7 @@ class Turn(NamedTuple):
 
 
 new_turn: Callable[[tuple[int, str, str, str]], Turn] = partial(tuple.__new__, Turn)  # type: ignore[arg-type]
-"""``Turn(*values)`` at less than half its cost, for the one call that every step makes."""
+"""``Turn(*values)`` in less than half the time, for the one call that every step makes."""
 
 
 def has_word(text: str, word: str) -> bool:

@@ -1,7 +1,7 @@
-"""What a grader says of one reply: five outcomes, never a bare number.
+"""Verdict and Outcome: the result of grading one reply.
 
-A fault of the grader, the sandbox or the disk is ``NOT_GRADED``. It is no wrong answer: it is counted, and kept out of
-rewards and of every mean.
+A failure of the grader, the sandbox or the disk is ``NOT_GRADED``, which is not a wrong answer: it is counted, and
+excluded from rewards and from every mean.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from enum import StrEnum
 
 
 class Outcome(StrEnum):
-    """The five things that can come of grading."""
+    """The five possible results of grading."""
 
     CORRECT = "correct"
     WRONG = "wrong"
@@ -22,10 +22,16 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The outcome for one reply; build it with the named constructors below.
+    """The result of grading one reply. Use the named constructors below.
 
-    outcome: one of the five. score: in [0, 1]; 1 for CORRECT, strictly between for PARTIAL, 0 for the rest.
-    reason: one line for people. isolation: the sandbox level that ran the reply, "" where nothing was run.
+    Attributes:
+        outcome: One of the five outcomes.
+        score: 1 for CORRECT, strictly between 0 and 1 for PARTIAL, 0 for the others.
+        reason: One line for people.
+        isolation: The isolation level of the sandbox that ran the reply; "" if nothing was run.
+
+    Raises:
+        ValueError: The score does not fit the outcome.
     """
 
     outcome: Outcome
@@ -43,30 +49,30 @@ class Verdict:
 
     @property
     def graded(self) -> bool:
-        """False for a fault: such a verdict must not reach a reward or a mean."""
+        """False for NOT_GRADED, which must not enter a reward or a mean."""
         return self.outcome is not Outcome.NOT_GRADED
 
     @classmethod
     def correct(cls, reason: str = "", *, isolation: str = "") -> Verdict:
-        """The reply is right."""
+        """Return the verdict on a correct answer."""
         return cls(Outcome.CORRECT, 1.0, reason, isolation)
 
     @classmethod
     def wrong(cls, reason: str, *, isolation: str = "") -> Verdict:
-        """The reply gives an answer, and it is not the right one."""
+        """Return the verdict on a wrong answer."""
         return cls(Outcome.WRONG, 0.0, reason, isolation)
 
     @classmethod
     def partial(cls, score: float, reason: str, *, isolation: str = "") -> Verdict:
-        """Partly right: 0 < score < 1."""
+        """Return the verdict on a partly correct answer, with 0 < ``score`` < 1."""
         return cls(Outcome.PARTIAL, float(score), reason, isolation)
 
     @classmethod
     def no_answer(cls, reason: str, *, isolation: str = "") -> Verdict:
-        """The reply holds nothing that could be an answer."""
+        """Return the verdict on a reply that contains no answer."""
         return cls(Outcome.NO_ANSWER, 0.0, reason, isolation)
 
     @classmethod
     def not_graded(cls, fault: str, *, isolation: str = "") -> Verdict:
-        """The grader could not do its work; ``fault`` says why."""
+        """Return the verdict on a reply that could not be graded; ``fault`` describes the failure."""
         return cls(Outcome.NOT_GRADED, 0.0, fault, isolation)
