@@ -1,19 +1,19 @@
-"""Untrusted programs, run so that they cannot harm the host; it refuses to run them where it cannot promise that.
+"""Sandbox for untrusted programs. It refuses to run a program where it cannot protect the host.
 
 >>> from marft_envs.sandbox import Limits, LocalSandbox, Stdin
 >>> result = LocalSandbox().run("print(int(input()) + 1)", [Stdin("41")], Limits(cpu_s=2))
 >>> result.runs[0].stdout
 '42\\n'
 
-| level | what holds a program |
+| isolation level | how a program is isolated |
 |---|---|
-| namespace | all of "landlock", in namespaces: no network, no host process, the interpreter's files only |
-| landlock | Landlock, a seccomp allow-list, limits, no_new_privs; user nobody when the trainer is root |
-| rlimits | limits only, no wall: ``allow_unsafe=True``, which warns at every run |
-| external | what a command of yours promises, see ``ExternalSandbox``: a container, a VM, another machine |
+| namespace | as "landlock", inside namespaces: no network, no host process, only the interpreter's files |
+| landlock | Landlock, a seccomp allow-list, resource limits, no_new_privs; the user nobody when the caller is root |
+| external | as the user's command does it: a container, a VM, another machine; see ``ExternalSandbox`` |
+| rlimits | resource limits only; not isolated. Requires ``allow_unsafe=True`` and warns at every run |
 
-What it does not guard against: faults of the kernel itself; what a program learns from timing; on "landlock", that a
-path exists (stat is not mediated).
+Not guarded against: faults of the kernel; what a program learns from timing; at the level "landlock", that a program
+finds out whether a path exists. SECURITY.md describes the threat model.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from marft_envs.sandbox.records import (
     DEFAULT_LIMITS,
     Asserts,
     Call,
-    Ending,
     Limits,
     Result,
     Run,
+    RunStatus,
     Sandbox,
     SandboxUnavailable,
     Stdin,
     Test,
-    UnsafeSandbox,
+    UnsafeSandboxWarning,
 )
 
 __all__ = [
-    "DEFAULT_LIMITS", "LEVELS", "STRONG", "Asserts", "Call", "Ending", "ExternalSandbox", "Limits", "LocalSandbox",
-    "Result", "Run", "Sandbox", "SandboxUnavailable", "Stdin", "Test", "UnsafeSandbox",
+    "DEFAULT_LIMITS", "LEVELS", "STRONG", "Asserts", "Call", "ExternalSandbox", "Limits", "LocalSandbox", "Result",
+    "Run", "RunStatus", "Sandbox", "SandboxUnavailable", "Stdin", "Test", "UnsafeSandboxWarning",
 ]  # fmt: skip

@@ -1,50 +1,56 @@
-"""Programs in a sandbox of the user's: a command that answers the requests of ``protocol``.
+"""Sandbox provided by a command of the user's, which answers the requests described in ``protocol``.
 
 >>> from marft_envs.sandbox import ExternalSandbox
->>> place = ExternalSandbox(["docker", "run", "-i", "--rm", "--network", "none", "my-image",
-...                          "python", "-m", "marft_envs.sandbox.runner"])
+>>> sandbox = ExternalSandbox(["docker", "run", "-i", "--rm", "--network", "none", "my-image",
+...                            "python", "-m", "marft_envs.sandbox.runner"])
 
-What holds a program there is the command's to promise; that it runs programs at all, and tells a failure from a
-success, is tried before the first one.
+The command is responsible for the isolation. Before the first program runs, the sandbox only checks that the command
+runs programs and reports success and failure correctly.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import fcntl
 import json
 import os
 import select
 import subprocess
-import tempfile
 import threading
 import time
 import weakref
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import IO, Any
 
+from marft_envs.sandbox.fork_server import WALL_LIMITS
 from marft_envs.sandbox.protocol import BadMessage, read_reply, request_of
-from marft_envs.sandbox.records import DEFAULT_LIMITS, Ending, Limits, Result, Run, SandboxUnavailable, Stdin, Test
+from marft_envs.sandbox.records import DEFAULT_LIMITS, Limits, Result, Run, RunStatus, SandboxUnavailable, Stdin, Test
 
 _START_S, _GRACE_S = 60.0, 10.0
-_WALL_LIMITS = 10.5  # a busy machine may give a program ten times its wall limit before it is undecided
 _PATIENCE_S = 5.0
 _BLOCK = 1 << 16
-_MOST_SAID, _LAST_SAID = 1 << 18, 300  # bytes of standard error: what may lie there, and what a message quotes
-_PUNCH_HOLE = 0x3  # with the size kept
-_LOOK_S = 1.0  # how often what a command says is cut while its reply is awaited
-_TRIALS = (("print(int(input()) + 1)", Ending.DONE, "42\n"), ("raise SystemExit(3)", Ending.RUNTIME_ERROR, ""))
+_STDERR_BYTES = 300  # what is kept of the standard error of a command, and quoted in a message
+_LARGEST_PIPE = 1 << 20  # bytes; the kernel allows no larger pipe to an ordinary user
+_TRIALS = (
+    ("print(int(input()) + 1)", RunStatus.DONE, "42\n"),
+    ("raise SystemExit(3)", RunStatus.RUNTIME_ERROR, ""),
+)
 
 
 class CommandDied(RuntimeError):
-    """The command ended, or did not answer in time; what it ran has no result."""
+    """The command ended or did not answer in time. Its current run has no result."""
 
 
 class ExternalSandbox:
-    """Programs run by a command of the user's. Threads may share it: each run has a process of the command to itself.
+    """Sandbox that runs programs through a command of the user's.
 
-    command: its words; it is started when needed, kept for the next run, and ended with ``close`` or this process.
+    A process of the command is started when a run needs one, and reused for later runs. It ends with ``close`` or with
+    this process. Threads may share one sandbox: each run has a process of the command to itself.
+
+    Args:
+        command: The command as a sequence of words, such as ``["ssh", "host", "runner"]``.
+
+    Raises:
+        ValueError: If ``command`` is not a sequence of words.
     """
 
     def __init__(self, command: Sequence[str]) -> None:
@@ -57,27 +63,40 @@ class ExternalSandbox:
         _ALL.add(self)
 
     def _reset(self) -> None:
-        self._lock, self._trial = threading.Lock(), threading.Lock()
+        self._lock, self._trial_lock = threading.Lock(), threading.Lock()
         self._idle: list[_Runner] = []
-        self._tried = False
-        weakref.finalize(self, _end_all, self._idle)  # also at the end of the process
+        self._passed_trial = False
+        weakref.finalize(self, _close_all, self._idle)  # also runs at the end of the process
 
     def run(
         self, program: str, tests: Sequence[Test], limits: Limits = DEFAULT_LIMITS, *, prelude: bool = False
     ) -> Result:
-        """As ``Sandbox.run``. A run whose command died is repeated once, then it is a FAULT, and so is nonsense.
+        """Run the program once for each test, as ``Sandbox.run``.
 
-        Raises SandboxUnavailable where the command cannot be started or does not run programs.
+        A run whose command dies is repeated once; if the command dies again, the status of the run is FAULT. An invalid
+        reply is a FAULT as well.
+
+        Args:
+            program: Source of a Python program.
+            tests: The tests.
+            limits: Limits of each run.
+            prelude: Whether the imports that are customary in programming contests precede the program.
+
+        Returns:
+            One run for each test. The isolation is "external (NAME)", with the name that the command reports.
+
+        Raises:
+            SandboxUnavailable: If the command cannot be started or does not run programs.
         """
-        self._try_out()
-        told = [self._run_twice(request_of(program, test, limits, prelude), limits) for test in tests]
-        names = dict.fromkeys(isolation for _, isolation in told if isolation)
-        return Result(tuple(run for run, _ in told), f"external ({', '.join(names)})" if names else "external")
+        self._ensure_trial()
+        replies = [self._run_twice(request_of(program, test, limits, prelude), limits) for test in tests]
+        names = dict.fromkeys(isolation for _, isolation in replies if isolation)
+        return Result(tuple(run for run, _ in replies), f"external ({', '.join(names)})" if names else "external")
 
     def close(self) -> None:
-        """End the idle processes of the command; the next run starts new ones."""
+        """End the idle processes of the command. The next run starts new ones."""
         with self._lock:
-            _end_all(self._idle)
+            _close_all(self._idle)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"command": self.command}
@@ -86,39 +105,40 @@ class ExternalSandbox:
         self.__init__(state["command"])  # type: ignore[misc]
 
     def _forget(self) -> None:
-        """In a forked copy of the trainer: the processes are the original's."""
+        """Drop the processes in a forked copy of this process. They belong to the original process."""
         while self._idle:
             self._idle.pop().forget()
         self._reset()
 
-    def _try_out(self) -> None:
-        """Once: a program that is right and one that fails."""
-        with self._trial:
-            for program, ending, stdout in () if self._tried else _TRIALS:
+    def _ensure_trial(self) -> None:
+        """Run a program that succeeds and one that fails, once, and check what the command reports."""
+        with self._trial_lock:
+            for program, status, stdout in () if self._passed_trial else _TRIALS:
                 run, _ = self._run_twice(request_of(program, Stdin("41"), DEFAULT_LIMITS, False), DEFAULT_LIMITS)
-                if (run.ending, run.stdout) != (ending, stdout):
+                if (run.status, run.stdout) != (status, stdout):
                     raise SandboxUnavailable(
-                        f"the command {' '.join(self.command)!r:.200} does not run programs: of {program!r} it says "
-                        f"{run.ending} with output {run.stdout!r:.40} ({run.detail}), expected {ending} with {stdout!r}"
+                        f"the command {' '.join(self.command)!r:.200} does not run programs: for {program!r} it "
+                        f"reported {run.status} with output {run.stdout!r:.40} ({run.detail}), expected {status} with "
+                        f"{stdout!r}"
                     )
-            self._tried = True
+            self._passed_trial = True
 
     def _run_twice(self, request: dict[str, Any], limits: Limits) -> tuple[Run, str]:
         line = json.dumps(request).encode() + b"\n"
         for attempt in (1, 2):
             try:
-                with self._borrowed() as runner:
+                with self._borrow() as runner:
                     return read_reply(json.loads(runner.ask(line, limits)))
-            except (BadMessage, ValueError) as nonsense:
-                return Run(Ending.FAULT, detail=f"the command: {nonsense}"[:300]), ""
+            except (BadMessage, ValueError) as error:
+                return Run(RunStatus.FAULT, detail=f"the command: {error}"[:300]), ""
             except CommandDied as death:
                 if attempt == 2:
-                    return Run(Ending.FAULT, detail=f"the command died twice: {death}"[:500]), ""
+                    return Run(RunStatus.FAULT, detail=f"the command died twice: {death}"[:500]), ""
         raise AssertionError("unreachable")
 
     @contextlib.contextmanager
-    def _borrowed(self) -> Iterator[_Runner]:
-        """A process of the command for the caller alone; it goes back unless something went wrong."""
+    def _borrow(self) -> Iterator[_Runner]:
+        """Give the caller exclusive use of a process of the command. It is closed if the caller raises an error."""
         with self._lock:
             runner = self._idle.pop() if self._idle else None
         if runner is None or not runner.is_alive():
@@ -136,41 +156,46 @@ class _Runner:
     """One process of the command."""
 
     def __init__(self, command: tuple[str, ...]) -> None:
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
-        _append_only(self._errors.fileno())
         try:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, bufsize=0
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
             )
         except OSError as fault:
-            self._errors.close()
             raise SandboxUnavailable(f"the command {' '.join(command)!r:.200} cannot be started: {fault}") from fault
-        assert self._process.stdin is not None and self._process.stdout is not None
+        assert self._process.stdin and self._process.stdout and self._process.stderr
         self._in, self._out = self._process.stdin, self._process.stdout
         os.set_blocking(self._in.fileno(), False)
-        self._start_s = _START_S  # beside the first run's time
+        self._start_s = _START_S  # added to the time limit of the first run
+        try:
+            self._stderr = _StderrReader(self._process.stderr)
+        except (OSError, RuntimeError) as fault:  # too many open files, or too many threads
+            self._close_streams()
+            self._process.kill()
+            self._process.wait()
+            raise SandboxUnavailable(f"the standard error of the command cannot be read: {fault}") from fault
 
     def is_alive(self) -> bool:
-        """False after its end; it is closed then."""
+        """Return whether the process still runs. Closes the runner if it does not."""
         if self._process.poll() is None:
             return True
         self.close()
         return False
 
     def ask(self, line: bytes, limits: Limits) -> bytes:
-        """The reply to one request, of bounded length. CommandDied without one."""
-        deadline = time.monotonic() + _WALL_LIMITS * limits.wall_s + _GRACE_S + self._start_s
-        most = (limits.output_mib << 20) * 6 * 3 + _BLOCK  # JSON may take six characters for one; three texts
+        """Send one request and return the reply, of bounded length. Raises CommandDied if there is none."""
+        deadline = time.monotonic() + WALL_LIMITS * limits.wall_s + _GRACE_S + self._start_s
+        # JSON takes up to six characters for one, and a reply has three strings.
+        max_bytes = (limits.output_mib << 20) * 6 * 3 + _BLOCK
         self._start_s = 0.0
         if self._has_output() and os.read(self._out.fileno(), _BLOCK):
             raise CommandDied("it wrote more than one line for one request")
-        left, reply = memoryview(line), bytearray()
+        unsent, reply = memoryview(line), bytearray()
         while b"\n" not in reply[-_BLOCK:]:
-            if len(reply) > most:
-                raise CommandDied(f"a reply of more than {most} bytes")
-            self._wait(deadline, writing=bool(left))
-            if left:
-                left = left[self._write(left) :]
+            if len(reply) > max_bytes:
+                raise CommandDied(f"a reply of more than {max_bytes} bytes")
+            self._wait(deadline, writing=bool(unsent))
+            if unsent:
+                unsent = unsent[self._write(unsent) :]
             if self._has_output():
                 block = os.read(self._out.fileno(), _BLOCK)
                 if not block:
@@ -181,18 +206,16 @@ class _Runner:
         return bytes(reply)
 
     def _wait(self, deadline: float, writing: bool) -> None:
-        poll = select.poll()  # select.select knows no descriptor above 1023
+        poll = select.poll()  # select.select does not support descriptors above 1023
         poll.register(self._out, select.POLLIN)
         if writing:
             poll.register(self._in, select.POLLOUT)
-        while (seconds := deadline - time.monotonic()) > 0:
-            self._cut_errors()
-            if poll.poll(min(seconds, _LOOK_S) * 1000):
-                return
-        raise CommandDied(f"no reply in time{self._last_words()}")
+        seconds = deadline - time.monotonic()
+        if seconds <= 0 or not poll.poll(seconds * 1000):
+            raise CommandDied(f"no reply in time{self._last_words()}")
 
     def _has_output(self) -> bool:
-        """Also at its end."""
+        """Return whether there is output to read, or the end of the output."""
         poll = select.poll()
         poll.register(self._out, select.POLLIN)
         return bool(poll.poll(0))
@@ -206,61 +229,95 @@ class _Runner:
             raise CommandDied(f"it does not read ({fault}){self._last_words()}") from fault
 
     def _last_words(self) -> str:
-        """The end of what it wrote to standard error."""
-        text = self._last_said().decode(errors="replace").strip()
+        """Return the last line that the command wrote to standard error, for a message."""
+        text = self._stderr.tail().decode(errors="replace").strip()
         return f": {text.splitlines()[-1]}" if text else ""
 
-    def _last_said(self) -> bytes:
-        size = os.fstat(self._errors.fileno()).st_size
-        return os.pread(self._errors.fileno(), _LAST_SAID, max(0, size - _LAST_SAID))
-
-    def _cut_errors(self) -> None:
-        """Keep only the newest of what it wrote to standard error, once that is much; the command never waits for it.
-
-        The beginning of the file gives its room back, so that nothing of the end is lost. Where that cannot be, the
-        file is made anew, and what is written in just that moment is lost.
-        """
-        file = self._errors.fileno()
-        held = os.fstat(file)
-        if held.st_blocks * 512 > _MOST_SAID and not _free_beginning(file, held.st_size - _LAST_SAID):
-            newest = self._last_said()
-            os.ftruncate(file, 0)
-            os.write(file, newest)
-
     def close(self) -> None:
-        """End the process: its input ends; it is asked to end, which a container's client passes on; it is killed."""
-        self._close_files()
-        for then in (self._process.terminate, self._process.kill):
+        """End the process: close its input, then terminate it (a container's client passes that on), then kill it."""
+        self._close_streams()
+        for next_step in (self._process.terminate, self._process.kill):
             try:
                 self._process.wait(_PATIENCE_S)
-                return
+                break
             except subprocess.TimeoutExpired:
-                then()
+                next_step()
         self._process.wait()
+        self._stderr.close()  # last, because a process that writes while it ends must not block
 
     def forget(self) -> None:
-        """In a forked copy of the trainer: close this side, and leave the process to the original."""
-        self._close_files()
-        self._process.returncode = 0
+        """Close the descriptors in a forked copy of this process. The command belongs to the original process."""
+        self._close_streams()
+        self._stderr.forget()
+        self._process.returncode = 0  # otherwise Popen would wait for a process that is not a child
 
-    def _close_files(self) -> None:
-        for file in (self._in, self._out, self._errors):
+    def _close_streams(self) -> None:
+        for stream in (self._in, self._out):
             with contextlib.suppress(OSError):
-                file.close()
+                stream.close()
 
 
-def _free_beginning(file: int, size: int) -> bool:
-    """Give back the room of the first ``size`` bytes, which then read as zeros; False where the system cannot."""
-    free = getattr(ctypes.CDLL(None), "fallocate", None)  # Linux
-    return free is not None and free(file, _PUNCH_HOLE, ctypes.c_long(0), ctypes.c_long(size)) == 0
+class _StderrReader:
+    """Thread that reads a pipe continuously and keeps its last bytes. The writer never waits; memory is bounded."""
+
+    def __init__(self, pipe: IO[bytes]) -> None:
+        self._pipe, self._tail = pipe, bytearray()
+        self._lock = threading.RLock()
+        with contextlib.ExitStack() as on_error:
+            on_error.callback(pipe.close)
+            os.set_blocking(pipe.fileno(), False)
+            # Closing the write end of this pipe ends the thread. The end of the command's output does not suffice,
+            # because a process that the command has started may still hold its standard error open.
+            stop_reader, stop_writer = os.pipe()
+            self._stop_reader = os.fdopen(stop_reader, "rb", buffering=0)
+            self._stop_writer = os.fdopen(stop_writer, "wb", buffering=0)
+            on_error.callback(self.forget)
+            self._thread = threading.Thread(target=self._read_until_stopped, name="sandbox-stderr", daemon=True)
+            self._thread.start()
+            on_error.pop_all()
+
+    def tail(self) -> bytes:
+        """Return the last bytes of what was written before this call."""
+        with self._lock:
+            self._read_available()
+            return bytes(self._tail)
+
+    def close(self) -> None:
+        """End the thread and close the descriptors."""
+        self._stop_writer.close()
+        self._thread.join()
+        self.forget()
+
+    def forget(self) -> None:
+        """Close the descriptors. For a forked copy of this process, which does not have the thread."""
+        for file in (self._stop_writer, self._stop_reader, self._pipe):
+            file.close()
+
+    def _read_until_stopped(self) -> None:
+        poll = select.poll()
+        poll.register(self._pipe, select.POLLIN)
+        poll.register(self._stop_reader, select.POLLIN)
+        while True:
+            ready = {descriptor for descriptor, _ in poll.poll()}
+            if self._stop_reader.fileno() in ready or not self._read_available():
+                return
+
+    def _read_available(self) -> bool:
+        """Read what the pipe contains, at most as much as a pipe can hold. Return False at the end of the output."""
+        with self._lock:  # so that a block is in the tail before ``tail`` returns
+            for _ in range(_LARGEST_PIPE // _BLOCK):
+                try:
+                    block = os.read(self._pipe.fileno(), _BLOCK)
+                except BlockingIOError:
+                    break
+                if not block:
+                    return False
+                self._tail += block
+                del self._tail[:-_STDERR_BYTES]
+        return True
 
 
-def _append_only(file: int) -> None:
-    """Whoever writes to the open file, by a copy of the descriptor too, writes at its end of that moment."""
-    fcntl.fcntl(file, fcntl.F_SETFL, fcntl.fcntl(file, fcntl.F_GETFL) | os.O_APPEND)
-
-
-def _end_all(idle: list[_Runner]) -> None:
+def _close_all(idle: list[_Runner]) -> None:
     while idle:
         idle.pop().close()
 

@@ -1,4 +1,4 @@
-"""Our own sandbox: a fresh locked process of a warm fork server for each test, on this machine."""
+"""Sandbox on this machine: each test runs in a new confined process, forked from a warm server."""
 
 from __future__ import annotations
 
@@ -12,54 +12,65 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 
-from marft_envs.sandbox.host import Report, Server, ServerDied, send_spec
-from marft_envs.sandbox.memory_files import Files, read
+from marft_envs.sandbox.fork_server import WALL_LIMITS, ForkServer, Report, ServerDied, encode_spec
+from marft_envs.sandbox.memory_files import MemoryFiles, read_file
 from marft_envs.sandbox.pool import LEVELS, STRONG, UNSAFE, Pool, numpy_folder
 from marft_envs.sandbox.records import (
     DEFAULT_LIMITS,
     Asserts,
     Call,
-    Ending,
     Limits,
     Result,
     Run,
+    RunStatus,
     Stdin,
     Test,
-    UnsafeSandbox,
+    UnsafeSandboxWarning,
 )
 
 _NUMPY = re.compile(r"\bnumpy\b")
 _TRACE_BYTES = 4096
 _SIGKILL = -9
-_HARM = "programs run with resource limits only, and can harm this host"
+_UNSAFE_MESSAGE = "programs run with resource limits only and can harm this host"
 _log = logging.getLogger(__name__)
 
 
 class LocalSandbox:
-    """Programs in processes of this machine, each locked by Landlock, seccomp and limits, and where the host allows it
-    inside namespaces.
+    """Sandbox that runs programs in confined processes of this machine.
 
-    level: "namespace" or "landlock"; None for the strongest that holds. allow_unsafe: run even where no wall holds,
-    or with level="rlimits"; warns at every run. Nothing is started before the first run. Threads may share it.
+    Landlock, a seccomp filter and resource limits confine each process. Where the host permits it, the process is also
+    inside namespaces. No process is started before the first run. Threads may share one sandbox.
+
+    Args:
+        level: Isolation level, "namespace" or "landlock"; None for the strongest one that is available on this host.
+        allow_unsafe: Run programs without isolation if no level is available, or with level="rlimits". Warns at every
+            run.
+
+    Raises:
+        ValueError: If ``level`` is unknown, or is "rlimits" without ``allow_unsafe=True``.
     """
 
     def __init__(self, level: str | None = None, *, allow_unsafe: bool = False) -> None:
         if level not in (None, *LEVELS):
             raise ValueError(f"level={level!r}: expected one of {', '.join(LEVELS)} or None")
         if level == UNSAFE and not allow_unsafe:
-            raise ValueError(f"level={level!r}: it is no wall at all; say allow_unsafe=True if that is acceptable")
+            raise ValueError(
+                f"level={level!r} does not isolate programs: pass allow_unsafe=True as well if they may harm this host"
+            )
         self.allow_unsafe = allow_unsafe
         self._pool = Pool(level)
 
     @property
     def level(self) -> str:
-        """The level in use. Raises SandboxUnavailable where none holds."""
-        if not self.allow_unsafe or self._pool._wanted is not None:
+        """The isolation level in use. Raises SandboxUnavailable if none is available."""
+        if not self.allow_unsafe or self._pool.requested_level is not None:
             return self._pool.level
         try:
             return self._pool.level
         except Exception as refusal:
-            warnings.warn(f"no wall holds on this host ({refusal})", UnsafeSandbox, stacklevel=2)
+            warnings.warn(
+                f"no isolation level is available on this host ({refusal})", UnsafeSandboxWarning, stacklevel=2
+            )
             self._pool = Pool(UNSAFE)
             return self._pool.level
 
@@ -71,18 +82,30 @@ class LocalSandbox:
         *,
         prelude: bool = False,
     ) -> Result:
-        """Every test in a fresh process. prelude: whether the customary imports are there before the program.
+        """Run the program once for each test, in a new process each time.
 
-        A run whose server died is repeated once, then it is a FAULT. Raises SandboxUnavailable, and only that.
+        A run whose server dies is repeated once; if the server dies again, the status of the run is FAULT.
+
+        Args:
+            program: Source of a Python program.
+            tests: The tests.
+            limits: Limits of each run.
+            prelude: Whether the imports that are customary in programming contests precede the program.
+
+        Returns:
+            One run for each test, and the isolation level.
+
+        Raises:
+            SandboxUnavailable: If no isolation level is available. No other exception is raised.
         """
         level = self.level
         if level not in STRONG:
-            warnings.warn(_HARM, UnsafeSandbox, stacklevel=2)  # Python may show it once for each line
-            _log.warning(_HARM)
+            warnings.warn(_UNSAFE_MESSAGE, UnsafeSandboxWarning, stacklevel=2)
+            _log.warning(_UNSAFE_MESSAGE)  # Python shows a warning once for each line of code, so log it as well
         return Result(tuple(self._run_twice(program, test, limits, prelude) for test in tests), level)
 
     def close(self) -> None:
-        """End the idle servers; the next run starts new ones."""
+        """End the idle servers. The next run starts new ones."""
         self._pool.close()
 
     def _run_twice(self, program: str, test: Test, limits: Limits, prelude: bool) -> Run:
@@ -91,88 +114,98 @@ class LocalSandbox:
                 return self._run(program, test, limits, prelude)
             except ServerDied as death:
                 if attempt == 2:
-                    return Run(Ending.FAULT, detail=f"the server died twice: {death}")
+                    return Run(RunStatus.FAULT, detail=f"the server died twice: {death}")
         raise AssertionError("unreachable")
 
     def _run(self, program: str, test: Test, limits: Limits, prelude: bool) -> Run:
         kind = "numpy" if _NUMPY.search(program) and numpy_folder() else "slim"
         spec = {"source": program, "prelude": prelude}
-        with Files() as files, self._pool.borrow(kind) as server:
+        with MemoryFiles() as files, self._pool.borrow(kind) as server:
             if isinstance(test, Asserts):
                 with self._pool.borrow("tester") as tester:
                     return _run_asserts(server, tester, spec, test, limits, files)
-            out, err, value = files.empty(), files.empty(), files.empty()
+            stdout, stderr, value = files.empty(), files.empty(), files.empty()
             if isinstance(test, Stdin):
                 spec |= {"role": "main"}
-                given, more = test.text.encode("utf-8", "replace"), []
+                stdin, others = test.text.encode("utf-8", "replace"), []
             else:
                 spec |= {"role": "call", "function": test.function, "arguments": test.arguments}
-                given, more = b"", [value]
-            server.begin(limits, [files.sealed(send_spec(spec)), files.sealed(given), out, err, *more])
-            run = _ended(server.wait(limits), out, err, limits, value)
+                stdin, others = b"", [value]
+            server.begin(limits, [files.sealed(encode_spec(spec)), files.sealed(stdin), stdout, stderr, *others])
+            run = _as_run(server.wait(limits), stdout, stderr, limits, value)
             if isinstance(test, Call):
-                run = replace(run, value=read(value, limits.output_mib << 20).decode("utf-8", "replace"))
+                run = replace(run, value=read_file(value, limits.output_mib << 20).decode("utf-8", "replace"))
             return run
 
 
-def _ended(report: Report, out: int, err: int, limits: Limits, *more: int) -> Run:
-    """What a child left, named by how it ended. more: other files that it wrote."""
-    most = limits.output_mib << 20
-    full = any(os.fstat(descriptor).st_size >= most for descriptor in (out, err, *more))
-    stdout = read(out, most)
-    trace = read(err, _TRACE_BYTES, tail=True).decode("utf-8", "replace")
+def _as_run(report: Report, stdout: int, stderr: int, limits: Limits, *others: int) -> Run:
+    """Return the run that a report and the child's output files describe. others: further output files."""
+    max_bytes = limits.output_mib << 20
+    full = any(os.fstat(descriptor).st_size >= max_bytes for descriptor in (stdout, stderr, *others))
+    output = read_file(stdout, max_bytes)
+    trace = read_file(stderr, _TRACE_BYTES, tail=True).decode("utf-8", "replace")
     last_line = next((line for line in reversed(trace.splitlines()) if line.strip()), "").strip()[:300]
-    ending, detail = _name_of(report, full, last_line, limits)
-    return Run(ending, stdout.decode("utf-8", "replace"), "", detail, report.cpu_s, report.wall_s)
+    status, detail = _status_of(report, full, last_line, limits)
+    return Run(status, output.decode("utf-8", "replace"), "", detail, report.cpu_s, report.wall_s)
 
 
-def _name_of(report: Report, full: bool, last_line: str, limits: Limits) -> tuple[Ending, str]:
-    if report.ended == "undecided":
-        return Ending.FAULT, f"after {report.wall_s:.0f} s still at work with {report.cpu_s:.1f} s of CPU time"
-    if report.ended.startswith("fault"):
-        return Ending.FAULT, report.ended
-    if report.ended in ("cpu", "idle") or report.cpu_s > limits.cpu_s:
+def _status_of(report: Report, full: bool, last_line: str, limits: Limits) -> tuple[RunStatus, str]:
+    """Return (status, detail). full: an output file reached its limit. last_line: the last line of stderr."""
+    if report.end_reason == "undecided":
+        return RunStatus.FAULT, f"still busy after {report.wall_s:.0f} s with {report.cpu_s:.1f} s of CPU time"
+    if report.end_reason.startswith("fault"):
+        return RunStatus.FAULT, report.end_reason
+    if report.end_reason in ("cpu", "idle") or report.cpu_s > limits.cpu_s:
         used = f"{report.cpu_s:.2f} s of CPU time, limit {limits.cpu_s:g} s"
-        return Ending.TIMEOUT, f"idle for too long ({used})" if report.ended == "idle" else used
+        return RunStatus.TIMEOUT, f"idle for too long ({used})" if report.end_reason == "idle" else used
     if full:
-        return Ending.OUTPUT_LIMIT, f"wrote {limits.output_mib} MiB"
-    if report.status == 0:
-        return Ending.DONE, ""
+        return RunStatus.OUTPUT_LIMIT, f"wrote {limits.output_mib} MiB"
+    if report.exit_code == 0:
+        return RunStatus.DONE, ""
     if last_line.startswith("MemoryError"):
-        return Ending.MEMORY, f"more than {limits.memory_mib} MiB"
-    if report.ended == "by itself" and report.status == _SIGKILL:
-        return Ending.FAULT, "killed from outside, perhaps for want of memory on the host"
-    return Ending.RUNTIME_ERROR, last_line or f"exit code {report.status}"
+        return RunStatus.MEMORY, f"more than {limits.memory_mib} MiB"
+    # The seccomp filter does not let a program send SIGKILL to itself, so this one came from the host.
+    if report.end_reason == "by itself" and report.exit_code == _SIGKILL:
+        return RunStatus.FAULT, "killed by another process of the host, possibly because its memory was exhausted"
+    return RunStatus.RUNTIME_ERROR, last_line or f"exit code {report.exit_code}"
 
 
 def _run_asserts(
-    server: Server, tester: Server, spec: dict[str, object], test: Asserts, limits: Limits, files: Files
+    server: ForkServer,
+    tester: ForkServer,
+    spec: dict[str, object],
+    test: Asserts,
+    limits: Limits,
+    files: MemoryFiles,
 ) -> Run:
-    """The program in one process, the tests in another; what the tester's own file says is the result."""
-    ours, theirs = socket.socketpair()
+    """Run the program in one process and the assertions in another. The result is in a file of the tester process."""
+    program_end, tester_end = socket.socketpair()
     token = secrets.token_hex(16)
-    served = {"role": "serve", **spec}
-    tests: dict[str, object] = {"role": "test", "source": test.code, "function": test.function, "token": token}
-    tests["builtins"] = list(test.builtins)
-    out, err, tester_out, tester_err, said = (files.empty() for _ in range(5))
-    nothing = files.sealed(b"")
-    with ours, theirs:
-        server.begin(limits, [files.sealed(send_spec(served)), nothing, out, err, theirs.fileno()])
-        tester.begin(limits, [files.sealed(send_spec(tests)), nothing, tester_out, tester_err, ours.fileno(), said])
-    select.select([tester], [], [], 10.5 * limits.wall_s)
-    tested = tester.wait(limits)
+    program_spec = {"role": "serve", **spec}
+    tester_spec: dict[str, object] = {"role": "test", "source": test.code, "function": test.function, "token": token}
+    tester_spec["builtins"] = list(test.builtins)
+    stdout, stderr, tester_stdout, tester_stderr, result_file = (files.empty() for _ in range(5))
+    stdin = files.sealed(b"")
+    with program_end, tester_end:
+        program_files = [files.sealed(encode_spec(program_spec)), stdin, stdout, stderr, program_end.fileno()]
+        server.begin(limits, program_files)
+        tester_files = [stdin, tester_stdout, tester_stderr, tester_end.fileno(), result_file]
+        tester.begin(limits, [files.sealed(encode_spec(tester_spec)), *tester_files])
+    select.select([tester], [], [], WALL_LIMITS * limits.wall_s)
+    tester_report = tester.wait(limits)
     server.kill_run()
     report = server.wait(limits)
-    run = _ended(report, out, err, limits)
-    verdict = read(said, 4096).decode("utf-8", "replace")
-    if verdict == token and tested.ended == "by itself":
-        return replace(run, ending=Ending.DONE, detail="")
-    if tested.ended.startswith(("fault", "undecided")):
-        return replace(run, ending=Ending.FAULT, detail=f"the tester: {tested.ended}")
-    if verdict.startswith("wrong"):
-        return replace(run, ending=Ending.WRONG, detail=f"AssertionError {verdict[5:]}"[:300].strip())
-    if report.ended in ("killed", "by itself") and verdict.startswith("error"):
-        return replace(run, ending=Ending.RUNTIME_ERROR, detail=verdict[6:300])
-    if run.ending is Ending.DONE or report.ended == "killed":
-        return replace(run, ending=Ending.RUNTIME_ERROR, detail=verdict[:300] or f"the tests ended: {tested.ended}")
+    run = _as_run(report, stdout, stderr, limits)
+    result = read_file(result_file, 4096).decode("utf-8", "replace")
+    if result == token and tester_report.end_reason == "by itself":
+        return replace(run, status=RunStatus.DONE, detail="")
+    if tester_report.end_reason.startswith(("fault", "undecided")):
+        return replace(run, status=RunStatus.FAULT, detail=f"the tester: {tester_report.end_reason}")
+    if result.startswith("wrong"):
+        return replace(run, status=RunStatus.WRONG, detail=f"AssertionError {result[5:]}"[:300].strip())
+    if report.end_reason in ("killed", "by itself") and result.startswith("error"):
+        return replace(run, status=RunStatus.RUNTIME_ERROR, detail=result[6:300])
+    if run.status is RunStatus.DONE or report.end_reason == "killed":
+        detail = result[:300] or f"the tests ended: {tester_report.end_reason}"
+        return replace(run, status=RunStatus.RUNTIME_ERROR, detail=detail)
     return run

@@ -1,4 +1,4 @@
-"""Files in memory that are handed to a child: sealed ones to read, fresh ones to write."""
+"""In-memory files that are passed to a child: sealed files for its input, empty files for its output."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ import fcntl
 import os
 from collections.abc import Iterator
 
-_ADD_SEALS, _SEALS = 1033, 0x1 | 0x2 | 0x4 | 0x8  # F_ADD_SEALS; no seals, no shrinking, growing or writing any more
+# F_ADD_SEALS with F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW and F_SEAL_WRITE
+_ADD_SEALS, _SEALS = 1033, 0x1 | 0x2 | 0x4 | 0x8
 
 
-class Files(contextlib.ExitStack):
-    """Descriptors that are closed together."""
+class MemoryFiles(contextlib.ExitStack):
+    """In-memory files whose descriptors are closed together at the end of the ``with`` block."""
 
     def sealed(self, data: bytes) -> int:
-        """A file with ``data`` that nobody can change. Its memory is bounded, whatever the child tries."""
-        descriptor = self.own(os.memfd_create("in", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING))
+        """Return the descriptor of a file that contains ``data`` and that no process can modify or enlarge."""
+        descriptor = self._close_at_exit(os.memfd_create("in", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING))
         view = memoryview(data)
         while view:
             view = view[os.write(descriptor, view) :]
@@ -24,24 +25,26 @@ class Files(contextlib.ExitStack):
         return descriptor
 
     def empty(self) -> int:
-        """A file for output: RLIMIT_FSIZE bounds it, nobody has to read it while the child runs, and it is complete
-        when the child is dead."""
-        return self.own(os.memfd_create("out", os.MFD_CLOEXEC))
+        """Return the descriptor of an empty file for output.
 
-    def own(self, descriptor: int) -> int:
-        """Close it with the others."""
+        Unlike a pipe it needs no reader while the child runs, and it is complete when the child has ended.
+        RLIMIT_FSIZE limits its size.
+        """
+        return self._close_at_exit(os.memfd_create("out", os.MFD_CLOEXEC))
+
+    def _close_at_exit(self, descriptor: int) -> int:
         self.callback(os.close, descriptor)
         return descriptor
 
 
-def read(descriptor: int, most: int, *, tail: bool = False) -> bytes:
-    """At most so many bytes of a file, from its beginning or, with tail, its end."""
+def read_file(descriptor: int, max_bytes: int, *, tail: bool = False) -> bytes:
+    """Return at most ``max_bytes`` of a file, from its beginning or, with ``tail``, from its end."""
     size = os.fstat(descriptor).st_size
-    at = max(0, size - most) if tail else 0
-    return b"".join(_parts(descriptor, at, min(size, at + most)))
+    start = max(0, size - max_bytes) if tail else 0
+    return b"".join(_blocks(descriptor, start, min(size, start + max_bytes)))
 
 
-def _parts(descriptor: int, at: int, end: int) -> Iterator[bytes]:
-    while at < end and (part := os.pread(descriptor, end - at, at)):
-        at += len(part)
-        yield part
+def _blocks(descriptor: int, start: int, end: int) -> Iterator[bytes]:
+    while start < end and (block := os.pread(descriptor, end - start, start)):
+        start += len(block)
+        yield block

@@ -1,4 +1,4 @@
-"""The servers of a process: started when they are needed, kept warm, shared by its threads, self-tested first."""
+"""Pool of fork servers: started on demand, self-tested, shared by the threads of a process."""
 
 from __future__ import annotations
 
@@ -11,45 +11,52 @@ from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-from marft_envs.sandbox.host import Server, ServerDied
+from marft_envs.sandbox.fork_server import ForkServer, ServerDied
 from marft_envs.sandbox.records import SandboxUnavailable
 from marft_envs.sandbox.self_check import check_server
 
 STRONG = ("namespace", "landlock")
-"""The levels that are walls, the strongest first; "landlock" is the floor."""
+"""Levels that isolate a program, the strongest first."""
 UNSAFE = "rlimits"
 LEVELS = (*STRONG, UNSAFE)
-KINDS = ("slim", "numpy", "tester")
-"""Servers by what they have loaded. Testers have a server apart: a program is forked from one that never saw a test."""
+SERVERS = ("slim", "numpy", "tester")
+"""Kinds of servers: the plain one, one that has numpy imported, and one for tests.
+
+Tests have a server of their own, so that a program is never forked from a process that has run a test.
+"""
 
 
 class Pool:
-    """Servers of one level. level: None for the strongest that holds here."""
+    """Idle fork servers of one isolation level.
+
+    Args:
+        level: Isolation level; None for the strongest one that is available on this host.
+    """
 
     def __init__(self, level: str | None) -> None:
-        self._wanted = level
+        self.requested_level = level
         self._lock = threading.RLock()
-        self._idle: dict[str, list[Server]] = {kind: [] for kind in KINDS}
+        self._idle: dict[str, list[ForkServer]] = {kind: [] for kind in SERVERS}
         self._level: str | None = None
-        weakref.finalize(self, _each, self._idle, Server.close)  # also at the end of the process
+        weakref.finalize(self, _empty, self._idle, ForkServer.close)  # also runs at the end of the process
         _POOLS.add(self)
 
     @property
     def level(self) -> str:
-        """The level that is used. Raises SandboxUnavailable, naming what is missing on each."""
+        """The isolation level in use. Raises SandboxUnavailable, with the reason for each level, if there is none."""
         with self._lock:
             if self._level is None:
-                self._level = self._choose()
+                self._level = self._choose_level()
             return self._level
 
     @contextlib.contextmanager
-    def borrow(self, kind: str) -> Iterator[Server]:
-        """A server of ``kind`` for the caller alone. One that dies in the caller's hands is replaced later."""
+    def borrow(self, kind: str) -> Iterator[ForkServer]:
+        """Give the caller exclusive use of a server. A server whose caller raises an error is closed."""
         server = self._take(kind)
         try:
             yield server
         except BaseException:
-            server.close()  # dead, or in the middle of a run
+            server.close()  # it is dead, or still runs a job
             raise
         with self._lock:
             self._idle[kind].append(server)
@@ -57,24 +64,24 @@ class Pool:
     def close(self) -> None:
         """End all idle servers."""
         with self._lock:
-            _each(self._idle, Server.close)
+            _empty(self._idle, ForkServer.close)
 
     def forget(self) -> None:
-        """After a fork of the trainer: the servers are the parent's."""
+        """Drop the servers in a forked copy of this process. They belong to the original process."""
         self._lock = threading.RLock()
-        _each(self._idle, Server.forget)
+        _empty(self._idle, ForkServer.forget)
 
-    def _take(self, kind: str) -> Server:
+    def _take(self, kind: str) -> ForkServer:
         level = self.level
         with self._lock:
             if self._idle[kind]:
                 return self._idle[kind].pop()
         return _start(level, kind)
 
-    def _choose(self) -> str:
-        if self._wanted is not None:
-            self._idle["slim"].append(_start(self._wanted, "slim"))
-            return self._wanted
+    def _choose_level(self) -> str:
+        if self.requested_level is not None:
+            self._idle["slim"].append(_start(self.requested_level, "slim"))
+            return self.requested_level
         missing = []
         for level in STRONG:
             try:
@@ -87,19 +94,19 @@ class Pool:
 
 _POOLS: weakref.WeakSet[Pool] = weakref.WeakSet()
 _REFUSAL = (
-    "no program is run here, because it could harm this host: {missing}. Ways out: a Linux kernel with Landlock (5.13 "
-    "or newer); a command that runs programs in a container, a VM or on another machine, sandbox=[its words], for "
-    "example docker run -i --rm --network none IMAGE python -m marft_envs.sandbox.runner (docs/grading.md, Programs "
-    "elsewhere); an object of your own with run(program, tests, limits), such as one over a WASM runtime, sandbox=it; "
-    "or, where a program may do whatever it likes, allow_unsafe=True"
+    "programs cannot be isolated on this host, so none is run: {missing}. Use one of these instead: (1) a Linux kernel "
+    "with Landlock (5.13 or newer); (2) sandbox=[...], the words of a command that runs programs in a container, in a "
+    "VM or on another machine, for example docker run -i --rm --network none IMAGE python -m "
+    "marft_envs.sandbox.runner (see docs/grading.md, Programs elsewhere); (3) sandbox=object, your own object with "
+    "the method run(program, tests, limits); (4) allow_unsafe=True, if programs may do anything to this host"
 )
 
 
-def _start(level: str, kind: str) -> Server:
-    """A server that has passed the self-test (which "rlimits" cannot)."""
+def _start(level: str, kind: str) -> ForkServer:
+    """Return a new server that has passed the self-test. The level "rlimits" cannot pass it and is not tested."""
     if not sys.platform.startswith("linux"):
         raise SandboxUnavailable(f"level {level} needs Linux, this is {sys.platform}")
-    server = Server(level, numpy_folder() if kind == "numpy" else None)
+    server = ForkServer(level, numpy_folder() if kind == "numpy" else None)
     try:
         if level in STRONG:
             check_server(server)
@@ -110,12 +117,12 @@ def _start(level: str, kind: str) -> Server:
 
 
 def numpy_folder() -> Path | None:
-    """Where numpy is installed for this interpreter."""
+    """Return the folder in which this interpreter has numpy installed, None if it has not."""
     spec = find_spec("numpy")
     return Path(spec.origin).parents[1] if spec is not None and spec.origin else None
 
 
-def _each(idle: dict[str, list[Server]], action: Callable[[Server], None]) -> None:
+def _empty(idle: dict[str, list[ForkServer]], action: Callable[[ForkServer], None]) -> None:
     for servers in idle.values():
         while servers:
             action(servers.pop())

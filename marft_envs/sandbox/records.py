@@ -1,4 +1,4 @@
-"""What goes into the sandbox and what comes out of it."""
+"""Inputs and results of a sandbox: limits, tests, runs, and the interface that every sandbox implements."""
 
 from __future__ import annotations
 
@@ -10,15 +10,25 @@ from typing import Protocol
 
 
 class SandboxUnavailable(RuntimeError):
-    """Programs cannot be run here with the wall that was asked for; the message says what is missing."""
+    """The requested isolation is not available on this host. The message names what is missing."""
 
 
-class UnsafeSandbox(UserWarning):
-    """A program runs with nothing but resource limits around it."""
+class UnsafeSandboxWarning(UserWarning):
+    """A program runs without isolation, with resource limits only."""
 
 
-class Ending(StrEnum):
-    """How one run ended. Whether its output is right is not the sandbox's to say."""
+class RunStatus(StrEnum):
+    """How one run of a program ended. The sandbox does not judge whether the output is correct.
+
+    Attributes:
+        DONE: It ended with exit code 0; with ``Asserts``, every assertion held.
+        RUNTIME_ERROR: It ended with another exit code or by a signal.
+        TIMEOUT: It used up its CPU time, or was idle for too long.
+        MEMORY: It ended with a MemoryError.
+        OUTPUT_LIMIT: It wrote more than the limit.
+        WRONG: An assertion of ``Asserts`` failed.
+        FAULT: The sandbox failed. This says nothing about the program.
+    """
 
     DONE = "done"
     RUNTIME_ERROR = "runtime_error"
@@ -31,10 +41,15 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of each run, never summed over the tests of a program.
+    """Limits of each run. They are not summed over the tests of a program.
 
-    cpu_s: CPU time; it decides. memory_mib: address space beyond the interpreter's own. output_mib: of each of stdout,
-    stderr and the returned value.
+    Attributes:
+        cpu_s: CPU time in seconds. It decides whether a run is a TIMEOUT.
+        memory_mib: Address space in MiB, beyond that of the interpreter itself.
+        output_mib: Size in MiB of each of stdout, stderr and the returned value.
+
+    Raises:
+        ValueError: If a limit is not a positive number.
     """
 
     cpu_s: float = 5.0
@@ -47,11 +62,11 @@ class Limits:
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value <= 0:
                 raise ValueError(f"{name}={value!r}: expected a positive number")
             if name != "cpu_s" and not isinstance(value, int):
-                raise ValueError(f"{name}={value!r}: expected a positive number, a whole one")
+                raise ValueError(f"{name}={value!r}: expected a positive integer")
 
     @property
     def wall_s(self) -> float:
-        """The backstop: an idle program is stopped after it, a working one gets more."""
+        """Wall time in seconds after which an idle program is stopped. A busy program gets up to ten times as much."""
         return 2 * self.cpu_s + 1
 
 
@@ -60,16 +75,23 @@ DEFAULT_LIMITS = Limits()
 
 @dataclass(frozen=True, slots=True)
 class Stdin:
-    """Run the program as ``__main__`` with this on its standard input."""
+    """Test that runs the program as ``__main__``.
+
+    Attributes:
+        text: Standard input of the program.
+    """
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Run the program, then call ``function`` (of a new ``Solution``, or of the module).
+    """Test that runs the program, then calls one of its functions.
 
-    arguments: a list in the notation of ``inside.values``; plain JSON without large integers is that.
+    Attributes:
+        function: Name of a method of the program's class ``Solution`` or, without one, of a function of the module.
+        arguments: JSON list of the positional arguments, in the notation of ``marft_envs.sandbox.inside.values``.
+            Plain JSON is valid, except for integers of more than 20 digits.
     """
 
     function: str
@@ -78,10 +100,14 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Asserts:
-    """Run ``code`` in a second process, where names that it does not define are the program's, behind proxies.
+    """Test that runs assertions in a second process, which calls the program through proxies.
 
-    function: with it, ``check(function)`` is called at the end, as in HumanEval; "" without. builtins: names of
-    builtins that are the program's all the same, because they are what it is to define.
+    A name that ``code`` does not define, and that is not a builtin, refers to the program's object of that name.
+
+    Attributes:
+        code: Source of the assertions.
+        function: If not empty, ``check(function)`` is called at the end, as in HumanEval.
+        builtins: Names of builtins that refer to the program's objects, because the task is to define them.
     """
 
     code: str
@@ -94,12 +120,19 @@ Test = Stdin | Call | Asserts
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of a program. value: what a called function returned, in the notation of ``inside.values``; else "".
+    """Result of one run of a program.
 
-    detail: one line for people: the end of a traceback, the failed assertion, the fault.
+    Attributes:
+        status: How the run ended.
+        stdout: Standard output of the program.
+        value: Value that the function of a ``Call`` returned, in the notation of ``marft_envs.sandbox.inside.values``;
+            otherwise empty.
+        detail: One line that explains the status: the end of the traceback, the failed assertion, the fault.
+        cpu_s: CPU time in seconds.
+        wall_s: Wall time in seconds.
     """
 
-    ending: Ending
+    status: RunStatus
     stdout: str = ""
     value: str = ""
     detail: str = ""
@@ -109,15 +142,34 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A program's runs, one for each test in their order, and the level that held them."""
+    """Results of one program.
+
+    Attributes:
+        runs: One run for each test, in the order of the tests.
+        isolation: Level at which the program was isolated.
+    """
 
     runs: tuple[Run, ...]
     isolation: str
 
 
 class Sandbox(Protocol):
-    """What runs programs. Ours is ``LocalSandbox``; yours may send them to another machine, a WASM runtime or a VM."""
+    """Interface of a sandbox.
+
+    ``LocalSandbox`` and ``ExternalSandbox`` implement it. An implementation of your own may use a VM, a WASM runtime or
+    another machine.
+    """
 
     def run(self, program: str, tests: Sequence[Test], limits: Limits, *, prelude: bool = False) -> Result:
-        """Every test in a fresh process. prelude: whether the customary imports are there before the program."""
+        """Run the program once for each test, in a new process each time.
+
+        Args:
+            program: Source of a Python program.
+            tests: The tests.
+            limits: Limits of each run.
+            prelude: Whether the imports that are customary in programming contests precede the program.
+
+        Returns:
+            One run for each test, and the isolation level.
+        """
         ...

@@ -1,8 +1,8 @@
-"""Our own sandbox as a runner: ``python -m marft_envs.sandbox.runner``, to be started where programs may run.
+"""Run programs in the local sandbox, as requested on standard input: ``python -m marft_envs.sandbox.runner``.
 
-For hosts whose own walls do not hold (macOS, an old kernel): start it inside a container, on another machine or in a
-VM, and give the command to ``ExternalSandbox``; the protocol is on the page of ``protocol``. It serves requests from
-standard input until that ends, one at a time.
+For hosts on which ``LocalSandbox`` is not available (macOS, an old kernel): start it inside a container, in a VM or on
+another machine, and pass that command to ``ExternalSandbox``. It serves one request at a time until its input ends. The
+module ``protocol`` describes requests and replies.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from typing import IO
 from marft_envs.sandbox.local import LocalSandbox
 from marft_envs.sandbox.pool import STRONG
 from marft_envs.sandbox.protocol import BadMessage, read_request, reply_of
-from marft_envs.sandbox.records import Ending, Run, SandboxUnavailable
+from marft_envs.sandbox.records import Run, RunStatus, SandboxUnavailable
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """0 at the end of the input."""
+    """Serve standard input and return the exit code, 0."""
     parser = argparse.ArgumentParser(
         prog="python -m marft_envs.sandbox.runner", description=(__doc__ or "").partition(":")[0]
     )
-    parser.add_argument("--level", choices=STRONG, help="default: the strongest that holds")
+    parser.add_argument("--level", choices=STRONG, help="isolation level (default: the strongest one available)")
     sandbox = LocalSandbox(parser.parse_args(words).level)
     serve(sys.stdin.buffer, sys.stdout.buffer, sandbox)
     sandbox.close()
@@ -32,7 +32,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def serve(requests: IO[bytes], replies: IO[bytes], sandbox: LocalSandbox) -> None:
-    """Answer each line with a line."""
+    """Answer each request, one line of JSON, with a reply of one line."""
     for line in requests:
         run, isolation = _run(line, sandbox)
         replies.write(json.dumps(reply_of(run, isolation)).encode() + b"\n")
@@ -44,9 +44,9 @@ def _run(line: bytes, sandbox: LocalSandbox) -> tuple[Run, str]:
         program, test, limits, prelude = read_request(json.loads(line))
         result = sandbox.run(program, [test], limits, prelude=prelude)
     except (BadMessage, ValueError) as error:
-        return Run(Ending.FAULT, detail=f"{error}"[:500]), "none"
+        return Run(RunStatus.FAULT, detail=f"{error}"[:500]), "none"
     except SandboxUnavailable as reason:
-        return Run(Ending.FAULT, detail=f"{reason}"[:2000]), "none"
+        return Run(RunStatus.FAULT, detail=f"{reason}"[:2000]), "none"
     return result.runs[0], result.isolation
 
 

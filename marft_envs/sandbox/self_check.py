@@ -1,4 +1,4 @@
-"""The self-test of a server: a locked child really tries to read, write, connect, fork, signal; nothing may succeed."""
+"""Self-test of a fork server: a confined child attempts to read, write, connect, fork and send signals."""
 
 from __future__ import annotations
 
@@ -8,22 +8,28 @@ import socket
 import tempfile
 from pathlib import Path
 
-from marft_envs.sandbox.host import Server, send_spec
-from marft_envs.sandbox.memory_files import Files, read
+from marft_envs.sandbox.fork_server import ForkServer, encode_spec
+from marft_envs.sandbox.memory_files import MemoryFiles, read_file
 from marft_envs.sandbox.records import Limits, SandboxUnavailable
 
 _PROBE = Path(__file__).parent / "inside" / "probe.py"
 _LIMITS = Limits(cpu_s=2.0, memory_mib=256, output_mib=1)
 
 
-def check_server(server: Server) -> None:
-    """Raise SandboxUnavailable that names what a program could do; or that the probe could not be run."""
+def check_server(server: ForkServer) -> None:
+    """Run the probe program on the server.
+
+    Raises:
+        SandboxUnavailable: If an attempt of the probe succeeds, or the probe cannot be run. The message names what a
+            program could do.
+    """
     with (
         tempfile.TemporaryDirectory(prefix="marft-sandbox-") as folder,
         socket.socket() as tcp,
         socket.socket(socket.AF_UNIX) as abstract,
-        Files() as files,
+        MemoryFiles() as files,
     ):
+        # The file and the sockets are open to every user: only the sandbox prevents access.
         Path(folder).chmod(0o777)
         secret = Path(folder, "secret")
         secret.write_text("secret")
@@ -34,14 +40,16 @@ def check_server(server: Server) -> None:
         abstract.bind(f"\0{name}")
         abstract.listen(1)
         spec = {"role": "main", "source": _PROBE.read_text(), "prelude": False}
-        given = f"{secret}\n{tcp.getsockname()[1]}\n{name}\n"
-        out, err = files.empty(), files.empty()
-        server.begin(_LIMITS, [files.sealed(send_spec(spec)), files.sealed(given.encode()), out, err])
+        stdin = f"{secret}\n{tcp.getsockname()[1]}\n{name}\n"
+        stdout, stderr = files.empty(), files.empty()
+        server.begin(_LIMITS, [files.sealed(encode_spec(spec)), files.sealed(stdin.encode()), stdout, stderr])
         report = server.wait(_LIMITS)
-        said = read(out, 4096).decode(errors="replace")
-        if report.ended != "by itself" or report.status != 0:
-            trace = read(err, 500, tail=True).decode(errors="replace")
-            raise SandboxUnavailable(f"the self-test could not be run ({report.ended}, {report.status}): {trace}")
-    could = json.loads(said)
-    if could:
-        raise SandboxUnavailable(f"in the self-test a locked program could: {', '.join(could)}")
+        output = read_file(stdout, 4096).decode(errors="replace")
+        if report.end_reason != "by itself" or report.exit_code != 0:
+            trace = read_file(stderr, 500, tail=True).decode(errors="replace")
+            raise SandboxUnavailable(
+                f"the self-test could not be run ({report.end_reason}, exit code {report.exit_code}): {trace}"
+            )
+    succeeded = json.loads(output)
+    if succeeded:
+        raise SandboxUnavailable(f"in the self-test a confined program could: {', '.join(succeeded)}")

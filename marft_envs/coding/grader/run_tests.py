@@ -1,100 +1,40 @@
-"""``grade(program, tests, kind) -> Verdict``, and ``run_tests``, which says it of each test.
+"""Running the tests of a program: ``grade`` returns a verdict, ``run_tests`` the result of each test.
 
 A test is a mapping, as data sets have it:
 
-| kind | a test | right when |
+| kind | fields of a test | it passes if |
 |---|---|---|
-| stdin | input, output | the program, run on the input, ends with exit code 0 and an output that the checker accepts |
-| call | fn, args, expected | fn of a new Solution, or of the module, returns the expected value |
-| assert | test_code; entry_point for ``check(entry_point)`` | no assertion fails; the tests run in another process |
+| stdin | input, output | the program reads the input, ends with exit code 0, and the checker accepts its output |
+| call | fn, args, expected | the function fn, of a new Solution or of the module, returns the expected value |
+| assert | test_code, optional entry_point | no assertion fails; with entry_point, ``check(entry_point)`` is called |
 
-In "assert" tests a name that they do not define, and that is no builtin, is the program's; ``builtins`` lists builtins
-that are the program's as well (MBPP asks for a function ``sum``).
+In "assert" tests, a name that the test code does not define and that is not a builtin refers to the program's. The
+optional field ``builtins`` lists builtins that also refer to the program's: MBPP asks for a function ``sum``. The
+assertions run in another process than the program.
 
-The expected output never enters a process that runs the program, and that process never says more than values.
+The expected output never enters a process that runs the program, and what that process returns is read as plain
+values, never as objects. So a program can neither read the expected output nor replace the comparison.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
 from functools import cache
 from typing import Any, Literal, get_args
 
-from marft_envs.coding.grader.output_checkers import Checker, as_checker, is_right
+from marft_envs.arguments import expected_one_of
+from marft_envs.coding.grader.output_checkers import Checker, as_checker, is_correct
 from marft_envs.coding.grader.returned_values import is_same
 from marft_envs.coding.grader.test_format import check_tests
-from marft_envs.sandbox import DEFAULT_LIMITS, Asserts, Call, Ending, Limits, LocalSandbox, Run, Sandbox, Stdin, Test
+from marft_envs.coding.grader.test_report import Scoring, TestOutcome, TestReport, TestResult
+from marft_envs.sandbox import DEFAULT_LIMITS, Asserts, Call, Limits, LocalSandbox, Run, RunStatus, Sandbox, Stdin, Test
 from marft_envs.sandbox.inside import values
 from marft_envs.verdict import Verdict
 
 Kind = Literal["stdin", "call", "assert"]
-Scoring = Literal["all", "fraction"]
 Tests = Sequence[Mapping[str, Any]] | Mapping[str, Any]
 CheckerSpec = str | Mapping[str, Any] | Checker | None
-
-
-class TestOutcome(StrEnum):
-    """What came of one test."""
-
-    __test__ = False  # no test of pytest's
-
-    PASS = "pass"
-    WRONG = "wrong"
-    RUNTIME_ERROR = "runtime_error"
-    TIMEOUT = "timeout"
-    MEMORY = "memory"
-    OUTPUT_LIMIT = "output_limit"
-    FAULT = "fault"
-
-
-@dataclass(frozen=True, slots=True)
-class TestResult:
-    """One test: its outcome, one line for people, what the program wrote, and its times."""
-
-    __test__ = False
-
-    outcome: TestOutcome
-    detail: str = ""
-    output: str = ""
-    cpu_s: float = 0.0
-    wall_s: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class TestReport:
-    """The results in the order of the tests, without those left out; total: how many tests there are."""
-
-    __test__ = False
-
-    results: tuple[TestResult, ...]
-    total: int
-    isolation: str
-
-    @property
-    def passed(self) -> int:
-        """How many tests were passed."""
-        return sum(result.outcome is TestOutcome.PASS for result in self.results)
-
-    def verdict(self, scoring: Scoring = "all") -> Verdict:
-        """All tests or nothing, or the fraction. A fault is NOT_GRADED, unless another test has decided already."""
-        failed = [n for n, r in enumerate(self.results) if r.outcome not in (TestOutcome.PASS, TestOutcome.FAULT)]
-        faults = [n for n, r in enumerate(self.results) if r.outcome is TestOutcome.FAULT]
-        level = self.isolation
-        if faults and not (failed and scoring == "all"):
-            return Verdict.not_graded(self._line(faults[0]), isolation=level)
-        if not failed:
-            return Verdict.correct(f"passed {self.total} of {self.total} tests", isolation=level)
-        reason = f"passed {self.passed} of {self.total} tests" if scoring == "fraction" else "failed"
-        reason = f"{reason}; {self._line(failed[0])}"
-        if scoring == "fraction" and self.passed:
-            return Verdict.partial(self.passed / self.total, reason, isolation=level)
-        return Verdict.wrong(reason, isolation=level)
-
-    def _line(self, number: int) -> str:
-        result = self.results[number]
-        return f"test {number + 1} of {self.total}: {result.outcome}" + (f" ({result.detail})" if result.detail else "")
+_MAX_DETAIL_CHARS = 60
 
 
 def grade(
@@ -108,16 +48,29 @@ def grade(
     prelude: bool = False,
     sandbox: Sandbox | None = None,
 ) -> Verdict:
-    """The verdict on a program: its bare text. ``extract_program`` takes that out of a reply with a ``` fence.
+    """Run a program on its tests and return the verdict.
 
-    tests: a sequence of tests, see the table above; for "assert" a single one will do. checker: for "stdin" and "call",
-    see ``checkers``. limits: of each test. scoring: "all" tests or nothing (the first failure ends it), or the
-    "fraction". prelude: whether the customary imports are there. sandbox: another than this process's own.
-    Raises SandboxUnavailable where programs cannot be run safely, and ValueError for tests that are at fault
-    themselves: without their fields, or with a test_code that does not compile.
+    Args:
+        program: Python source, without a ``` fence; ``extract_program`` returns it from a reply.
+        tests: The tests, see the table above; for "assert" a single one is accepted.
+        kind: Kind of all tests: "stdin", "call" or "assert".
+        checker: How outputs of "stdin" and returned values of "call" are compared, see ``output_checkers``: a name, a
+            mapping with type and parameters, or a ``Checker``. None compares exactly.
+        limits: Time, memory and output limits of each test.
+        scoring: "all" gives score 1 if all tests pass, else 0, and stops at the first failure; "fraction" gives the
+            fraction of passed tests.
+        prelude: Whether the program may use common imports (math, collections ...) without importing them.
+        sandbox: Where programs run; None for this process's own ``LocalSandbox``.
+
+    Returns:
+        The verdict. A fault of the sandbox or of a custom checker is NOT_GRADED, never a wrong answer.
+
+    Raises:
+        SandboxUnavailable: Programs cannot be isolated on this machine.
+        ValueError: An argument is not allowed, or a test is malformed: a field is missing or its code does not compile.
     """
     if scoring not in get_args(Scoring):
-        raise ValueError(f"scoring={scoring!r}: expected one of {', '.join(get_args(Scoring))}")
+        raise ValueError(expected_one_of("scoring", scoring, get_args(Scoring)))
     report = run_tests(
         program,
         tests,
@@ -142,16 +95,35 @@ def run_tests(
     sandbox: Sandbox | None = None,
     stop_early: bool = False,
 ) -> TestReport:
-    """What came of each test; arguments as ``grade``. stop_early: leave out the tests after the first failure."""
+    """Run a program on its tests and return the result of each test.
+
+    Args:
+        program: Python source, without a ``` fence.
+        tests: The tests, see the table above.
+        kind: Kind of all tests.
+        checker: As in ``grade``.
+        limits: Limits of each test.
+        prelude: As in ``grade``.
+        sandbox: As in ``grade``.
+        stop_early: Whether to skip the tests after the first failure.
+
+    Returns:
+        The results, in the order of the tests.
+
+    Raises:
+        SandboxUnavailable: Programs cannot be isolated on this machine.
+        ValueError: An argument is not allowed, or a test is malformed.
+    """
     listed = [tests] if isinstance(tests, Mapping) else list(tests)
     check_tests(listed, kind)
-    how, place = as_checker(checker), sandbox or default_sandbox()
+    comparison, sandbox = as_checker(checker), sandbox or default_sandbox()
     results: list[TestResult] = []
     isolation = ""
     for test in listed:
-        result = place.run(program, [_sandbox_test(test, kind)], limits, prelude=prelude)
+        # One call for each test: with stop_early, the tests after a failure must not run at all.
+        result = sandbox.run(program, [_sandbox_test(test, kind)], limits, prelude=prelude)
         isolation = result.isolation
-        results.append(_judge(result.runs[0], test, kind, how, place))
+        results.append(_judge(result.runs[0], test, kind, comparison, sandbox))
         if stop_early and results[-1].outcome not in (TestOutcome.PASS, TestOutcome.FAULT):
             break
     return TestReport(tuple(results), len(listed), isolation)
@@ -159,12 +131,15 @@ def run_tests(
 
 @cache
 def default_sandbox() -> LocalSandbox:
-    """The one of this process, at the strongest level that holds."""
+    """Return the sandbox of this process, at the strongest isolation level that is available."""
     return LocalSandbox()
 
 
 def _sandbox_test(test: Mapping[str, Any], kind: str) -> Test:
-    """What of a test the sandbox gets: never what is expected, except for the tester of "assert"."""
+    """Return the part of a test that the sandbox receives.
+
+    The expected output is not in it, except in the code of "assert" tests, which runs in another process.
+    """
     if kind == "stdin":
         return Stdin(test["input"])
     if kind == "call":
@@ -173,30 +148,32 @@ def _sandbox_test(test: Mapping[str, Any], kind: str) -> Test:
 
 
 def _judge(run: Run, test: Mapping[str, Any], kind: str, checker: Checker, sandbox: Sandbox) -> TestResult:
+    """Compare what a run returned with what the test expects."""
     outcome, detail = TestOutcome.PASS, run.detail
-    if run.ending is not Ending.DONE:
-        outcome = TestOutcome(run.ending.value)
+    if run.status is not RunStatus.DONE:
+        outcome = TestOutcome(run.status.value)
     elif kind == "stdin" and checker.name == "custom":
         outcome, detail = _judge_custom(run.stdout, test, checker, sandbox)
-    elif kind == "stdin" and not is_right(run.stdout, test["output"], checker):
-        outcome, detail = TestOutcome.WRONG, f"output {_short(run.stdout)}, expected {_short(test['output'])}"
+    elif kind == "stdin" and not is_correct(run.stdout, test["output"], checker):
+        outcome, detail = TestOutcome.WRONG, f"output {_shorten(run.stdout)}, expected {_shorten(test['output'])}"
     elif kind == "call" and not is_same(run.value, test["expected"], checker):
-        outcome, detail = TestOutcome.WRONG, f"returned {_short(run.value)}, expected {_short(test['expected'])}"
+        outcome, detail = TestOutcome.WRONG, f"returned {_shorten(run.value)}, expected {_shorten(test['expected'])}"
     return TestResult(outcome, detail, run.stdout, run.cpu_s, run.wall_s)
 
 
 def _judge_custom(output: str, test: Mapping[str, Any], checker: Checker, sandbox: Sandbox) -> tuple[TestOutcome, str]:
-    """The checker's own code, in a locked process which the program never entered.
+    """Run the checker's own code on an output, in a process that the program never entered.
 
-    A checker that fails on this output but accepts the expected one cannot read the output: that is a wrong output, or
-    programs would escape a verdict with it. One that fails on both is at fault.
+    A checker may raise because the output is malformed. If it accepts the expected output, then it works, and the
+    program's output is wrong: otherwise a program could avoid a verdict by breaking the checker. If it fails on the
+    expected output too, the checker is at fault.
     """
     run = _run_checker(output, test, checker, sandbox)
-    if _said(run):
-        return (TestOutcome.PASS, "") if run.value == "true" else (TestOutcome.WRONG, f"output {_short(output)}")
-    fault = f"the checker: {run.ending} {run.detail or run.value}"[:300]
-    if run.ending is not Ending.FAULT and _run_checker(test["output"], test, checker, sandbox).value == "true":
-        return TestOutcome.WRONG, f"output {_short(output)} ({fault})"
+    if run.status is RunStatus.DONE and run.value in ("true", "false"):
+        return (TestOutcome.PASS, "") if run.value == "true" else (TestOutcome.WRONG, f"output {_shorten(output)}")
+    fault = f"the checker: {run.status} {run.detail or run.value}"[:300]
+    if run.status is not RunStatus.FAULT and _run_checker(test["output"], test, checker, sandbox).value == "true":
+        return TestOutcome.WRONG, f"output {_shorten(output)} ({fault})"
     return TestOutcome.FAULT, fault
 
 
@@ -205,10 +182,8 @@ def _run_checker(output: str, test: Mapping[str, Any], checker: Checker, sandbox
     return sandbox.run(checker.code, [call], DEFAULT_LIMITS, prelude=True).runs[0]
 
 
-def _said(run: Run) -> bool:
-    return run.ending is Ending.DONE and run.value in ("true", "false")
-
-
-def _short(value: Any) -> str:
-    text = ascii(value) if not isinstance(value, str) or len(value) < 200 else ascii(value[:60])
-    return text if len(text) <= 60 else text[:57] + "..."
+def _shorten(value: Any) -> str:
+    """Return a value in ASCII with at most ``_MAX_DETAIL_CHARS`` characters; a long string is shortened first."""
+    limit = _MAX_DETAIL_CHARS
+    text = ascii(value) if not isinstance(value, str) or len(value) < 200 else ascii(value[:limit])
+    return text if len(text) <= limit else text[: limit - 3] + "..."

@@ -1,5 +1,5 @@
-"""What runs on the other side of the wall: a fork server and its locked children. Standard library only.
+"""Code that runs in the sandboxed processes: the fork server and its confined children. Standard library only.
 
-The server is a fresh ``python`` with an empty environment that loads this folder as the package ``marft_inside``;
-the trainer's side imports ``values`` from it, and nothing else.
+The server is a fresh ``python`` process with an empty environment. It loads this folder as the package
+``marft_inside``. The calling process imports only ``values`` from here.
 """

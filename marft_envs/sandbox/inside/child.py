@@ -1,11 +1,11 @@
-"""The four things that a locked child can be.
+"""The four roles of a confined child process.
 
 | role | runs | descriptor 3 | descriptor 4 |
 |---|---|---|---|
 | main | the program as ``__main__`` | | |
-| call | the program, then one function of it | where the value is written | |
-| serve | the program, then what a tester asks for | the tester | |
-| test | the tests of a data set; never the program | the program | where its token is written |
+| call | the program, then one function of it | output file for the returned value | |
+| serve | the program, then the calls that a tester requests | socket to the tester | |
+| test | the test code of a data set, never the program | socket to the program | output file for the result |
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import os
 from typing import Any
 
 from . import program, values
-from .remote import Channel, Names, ProgramEnded, Remote, serve
+from .remote_calls import Channel, Names, ProgramEnded, Remote, serve
 
 CHANNEL, RESULT = 3, 4
 
 
 def run(spec: dict[str, Any]) -> None:
-    """Play the role that the spec names; the process ends in here."""
+    """Run the role that the spec names, then exit the process."""
     role = _ROLES[spec["role"]]
-    program.ending(lambda: role(spec))
+    program.run_and_exit(lambda: role(spec))
 
 
 def _main(spec: dict[str, Any]) -> None:
@@ -44,7 +44,12 @@ def _serve(spec: dict[str, Any]) -> None:
 
 
 def _test(spec: dict[str, Any]) -> None:
-    """Exits with 0 and the token when every assertion held; "wrong" is an AssertionError, "error" anything else."""
+    """Run the tests and write the result: the token if every assertion held, otherwise a word and a message.
+
+    The word is "wrong" after an AssertionError, "ended" if the program's process ended, and "error" after any other
+    exception. The token is random and known only to the caller and to this process, so test code that exits early
+    cannot count as passed.
+    """
     channel = Channel(CHANNEL)
     names = Names(channel)
     try:
@@ -52,14 +57,14 @@ def _test(spec: dict[str, Any]) -> None:
         exec(compile(spec["source"], "tests.py", "exec", dont_inherit=True), names)
         if spec["function"]:
             names["check"](Remote(channel, spec["function"]))
-        report = spec["token"]
+        result = spec["token"]
     except AssertionError as error:
-        report = f"wrong {error}"
+        result = f"wrong {error}"
     except ProgramEnded as error:
-        report = f"ended {error}"
+        result = f"ended {error}"
     except BaseException as error:
-        report = f"error {type(error).__name__}: {error}"
-    _write(RESULT, report[:2000])
+        result = f"error {type(error).__name__}: {error}"
+    _write(RESULT, result[:2000])
 
 
 def _write(descriptor: int, text: str) -> None:

@@ -1,8 +1,9 @@
-"""Namespaces, entered once by the server: a network without interfaces, processes and a file tree of its own.
+"""Linux namespaces of the server: a network without interfaces, and its own processes and file tree.
 
-As root without a user namespace, so that children can still become nobody; otherwise with one, in which nobody but the
-user himself exists. The new root is a tmpfs with the interpreter's folders bound into it and nothing else: what
-Landlock does not cover (stat) finds no host there, and an interpreter below a home of mode 0700 stays reachable.
+Root enters them without a user namespace, so that children can still become the user nobody. Other users need a user
+namespace, in which only that user exists. The new root folder is a tmpfs that holds the interpreter's folders and
+nothing else. Calls that Landlock does not restrict (stat) therefore find no host file, and an interpreter below a home
+of mode 0700 stays reachable.
 """
 
 from __future__ import annotations
@@ -23,9 +24,17 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def enter(paths: Iterable[Path], hidden: Iterable[Path], new_root: Path) -> None:
-    """Move the server into namespaces; it goes on as process 1 of its own. ``hidden`` folders look empty.
+    """Move the server into new namespaces, where it continues as process 1.
 
-    Raises OSError where the host does not let us. The process that called stays, waits, and ends with the server.
+    The calling process itself stays outside, waits for the server and then exits.
+
+    Args:
+        paths: Files and folders that the new root contains.
+        hidden: Folders within ``paths`` that appear empty.
+        new_root: Empty folder on which the new root is mounted.
+
+    Raises:
+        OSError: If the host does not permit it.
     """
     uid, gid = os.geteuid(), os.getegid()
     flags = _MOUNT | _UTS | _IPC | _PID | _NETWORK
@@ -40,12 +49,12 @@ def enter(paths: Iterable[Path], hidden: Iterable[Path], new_root: Path) -> None
 
 
 def _become_first_process() -> None:
-    """Only a child is in the new process namespace; what is left here waits for it."""
+    """Fork, because only a child enters the new process namespace; the parent waits for it."""
     child = os.fork()
     if child == 0:
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         return
-    os.closerange(0, 1 << 16)  # the control socket closes when the server does, not when we do
+    os.closerange(0, 1 << 16)  # otherwise the control socket would stay open after the server has ended
     os.waitpid(child, 0)
     os._exit(0)
 
@@ -82,11 +91,11 @@ def _bind(path: Path, root: Path) -> None:
 
 
 def _mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
-    arguments = [os.fsencode(text) if text else None for text in (source, target, kind)]
+    arguments = [os.fsencode(name) if name else None for name in (source, target, kind)]
     result = _libc.mount(*arguments, ctypes.c_ulong(flags), os.fsencode(data) if data else None)
     _check(f"mount {target}", result)
 
 
-def _check(what: str, result: int) -> None:
+def _check(operation: str, result: int) -> None:
     if result != 0:
-        raise OSError(ctypes.get_errno(), f"{what}: {os.strerror(ctypes.get_errno())}")
+        raise OSError(ctypes.get_errno(), f"{operation}: {os.strerror(ctypes.get_errno())}")

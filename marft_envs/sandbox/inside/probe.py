@@ -1,7 +1,7 @@
-"""The self-test: run in a locked child like any program, it really tries what must not be possible.
+"""Program of the self-test: it attempts everything that must be impossible in a confined child.
 
-Its one line of output is a JSON list of what it could do. It gets ``SECRET`` (a file that everybody may read), ``PORT``
-and ``ABSTRACT`` (servers that listen on this host) as the first lines of its input.
+It prints one line, a JSON list of the attempts that succeeded. Its input has three lines: ``SECRET`` (a file that every
+user may read), ``PORT`` and ``ABSTRACT`` (a TCP port and an abstract unix socket that listen on this host).
 """
 
 # ruff: noqa: PTH101, PTH108, PTH120, PTH123, PTH208
@@ -124,6 +124,6 @@ if __name__ == "__main__":
     SECRET, port, ABSTRACT = input(), input(), input()
     PORT = int(port)
     signal.alarm(20)
-    import colorsys  # noqa: F401 - not loaded by the server: the importer works in here
+    import colorsys  # noqa: F401 - the server has not loaded it: checks that imports still work
 
     print(json.dumps(attempt_all()))

@@ -1,7 +1,7 @@
-"""Running a program's text the way ``python program.py`` does, in a process that is already locked.
+"""Execution of a program's source as ``python program.py`` does it, in a process that is already confined.
 
-Nothing here is a secret, and nothing here says whether the program is right: whatever a program makes of these frames,
-it changes its own process, which only ever gives out values.
+Nothing in this process is secret, and nothing in it decides whether the program is correct. A program that manipulates
+these frames changes only its own process, from which the caller reads nothing but values.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 _exit = os._exit
-_THREAD_STACK = 16 << 20  # the default is the main thread's, of which few fit into the address space
+_THREAD_STACK = 16 << 20  # the default is the size of the main thread's stack; few of those fit into the address space
 
 PRELUDE = """\
 import bisect, collections, copy, datetime, functools, heapq, itertools, json, math, operator, random, re, string, sys
@@ -30,11 +30,11 @@ from math import ceil, comb, factorial, floor, gcd, inf, isqrt, lcm, log, log2, 
 from string import ascii_letters, ascii_lowercase, ascii_uppercase, digits
 from typing import *
 """
-"""What LeetCode-style programs expect to be there. The program's own names come later, and win."""
+"""Imports that LeetCode-style programs assume. The program's own definitions override them."""
 
 
 def new_streams() -> None:
-    """Python's own stdin, stdout and stderr over descriptors 0, 1 and 2."""
+    """Open sys.stdin, sys.stdout and sys.stderr on the descriptors 0, 1 and 2."""
     for number, name, mode, errors in (
         (0, "stdin", "r", "surrogateescape"),
         (1, "stdout", "w", "surrogateescape"),
@@ -47,7 +47,7 @@ def new_streams() -> None:
 
 
 def new_module(name: str, prelude: bool) -> types.ModuleType:
-    """An empty module in ``sys.modules``, with the customary imports if asked for."""
+    """Add an empty module to ``sys.modules`` and return it. prelude: run the customary imports in it."""
     module = types.ModuleType(name)
     module.__dict__["__builtins__"] = builtins
     sys.modules[name] = module
@@ -59,17 +59,17 @@ def new_module(name: str, prelude: bool) -> types.ModuleType:
 
 
 def execute(source: str, module: types.ModuleType) -> None:
-    """Run the whole text in the module. A file may begin with a byte order mark, a text to compile may not."""
+    """Run the source in the module. A byte order mark is removed, because ``compile`` rejects it in a string."""
     exec(compile(source.removeprefix("\ufeff"), "main.py", "exec", dont_inherit=True), module.__dict__)
 
 
-def ending(work: Callable[[], None]) -> None:
-    """Do ``work`` and end the process as Python does: traceback, exit code, threads, atexit, streams."""
+def run_and_exit(work: Callable[[], None]) -> None:
+    """Call ``work`` and exit as Python does: traceback, exit code, threads, atexit functions, streams."""
     code = 0
     try:
         work()
-    except SystemExit as leaving:
-        code = _exit_code(leaving)
+    except SystemExit as error:
+        code = _exit_code(error)
     except BaseException:
         code = 1
         _print_traceback()
@@ -81,21 +81,21 @@ def ending(work: Callable[[], None]) -> None:
     try:
         sys.stdout.flush()
     except BaseException:
-        code = code or 120  # as Python
+        code = code or 120  # the exit code of Python when it cannot flush
     _exit(code)
 
 
-def _exit_code(leaving: SystemExit) -> int:
-    if leaving.code is None:
+def _exit_code(error: SystemExit) -> int:
+    if error.code is None:
         return 0
-    if isinstance(leaving.code, int):
-        return leaving.code & 0xFF
-    print(leaving.code, file=sys.stderr)
+    if isinstance(error.code, int):
+        return error.code & 0xFF
+    print(error.code, file=sys.stderr)
     return 1
 
 
 def _print_traceback() -> None:
-    """Without our own frames. A traceback too large for the memory must not hide the exit code."""
+    """Print the traceback without the frames of this file. Running out of memory here must not hide the exit code."""
     try:
         kind, value, trace = sys.exc_info()
         while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
@@ -107,7 +107,7 @@ def _print_traceback() -> None:
 
 
 def find_function(module: types.ModuleType, name: str) -> Any:
-    """A method of a new Solution, or a function of the module. NameError where there is neither."""
+    """Return the method of a new ``Solution``, or the function of the module. Raises NameError if there is neither."""
     solution = getattr(module, "Solution", None)
     if isinstance(solution, type) and hasattr(solution, name):
         return getattr(solution(), name)

@@ -1,9 +1,12 @@
-"""The filter of system calls: an allow-list, as a BPF program built by hand and loaded with prctl.
+"""Seccomp filter: an allow-list of system calls, written as a BPF program and loaded with prctl.
 
-By hand because the binding on PyPI (pyseccomp 0.1.2) needs libseccomp on the host and has not moved for years, while
-the program is one table. A search tree, not a list: the kernel tries a new filter on every number there is, for its
-cache of what is always allowed. Whatever is not named here fails with EPERM: sockets, execve, fork, ptrace, mount,
-unshare, memfd_create (it escapes RLIMIT_AS), shared memory, io_uring, bpf, keyctl, chmod, and what later kernels bring.
+Every call that is not in the two lists below fails with EPERM: sockets, execve, fork, ptrace, mount, unshare,
+memfd_create (it is not counted by RLIMIT_AS), shared memory, io_uring, bpf, keyctl, chmod, and the calls that later
+kernels add.
+
+The program is built here because the binding on PyPI (pyseccomp 0.1.2) needs libseccomp on the host and is no longer
+developed. It is a search tree, not a list: the kernel evaluates a new filter for every system call number, to cache
+the numbers that are always allowed.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import os
 import platform
 import struct
 
-# name:number on x86_64:number on aarch64, "-" where the machine has none; no check of the arguments.
+# Allowed with any arguments. name:number on x86_64:number on aarch64, "-" if the machine does not have the call.
 _ALLOWED = """
 read:0:63 write:1:64 close:3:57 fstat:5:80 lseek:8:62 mmap:9:222 mprotect:10:226 munmap:11:215 brk:12:214
 rt_sigaction:13:134 rt_sigprocmask:14:135 rt_sigreturn:15:139 pread64:17:67 pwrite64:18:68 readv:19:65 writev:20:66
@@ -36,7 +39,7 @@ eventfd:284:- eventfd2:290:19 getrandom:318:278 rseq:334:293 membarrier:324:283 
 close_range:436:436 faccessat:269:48 faccessat2:439:439 fadvise64:221:223 getsockopt:55:209 getsockname:51:204
 getpeername:52:205 getpriority:140:141
 """
-# Allowed with some arguments only; see ``_conditions``.
+# Allowed with some arguments only, see ``_conditions``.
 _CHECKED = """
 clone:56:220 clone3:435:435 kill:62:129 tgkill:234:131 prlimit64:302:261 setrlimit:160:164 socketpair:53:199
 sendto:44:206 ioctl:16:29 prctl:157:167 fcntl:72:25
@@ -49,10 +52,10 @@ _REFUSE = _ERRNO | errno.EPERM
 _NUMBER, _ARCH, _ARGUMENTS = 0, 4, 16  # offsets in struct seccomp_data; an argument is 8 bytes, low half first
 _CLONE_THREAD, _CLONE_NEW = 0x00010000, 0x7E020080  # every CLONE_NEW* flag
 _IOCTLS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)  # TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIO(N)CLEX
-_FCNTLS = (0, 1, 2, 3, 4, 5, 6, 7, 1030, 1032, 1034)  # not F_SETOWN and F_SETSIG, which send signals to any process
+_FCNTLS = (0, 1, 2, 3, 4, 5, 6, 7, 1030, 1032, 1034)  # without F_SETOWN and F_SETSIG, which send signals to any process
 _PRCTLS = (15, 16, 0x53564D41)  # thread names, names of memory areas
 _PRCTL_SET_SECCOMP, _MODE_FILTER = 22, 2
-_STAND_IN = 0x5EED1234
+_PID_PLACEHOLDER = 0x5EED1234
 _SIGKILL = 9
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -62,17 +65,17 @@ Instruction = tuple[int, int, int, int]
 
 
 def supported() -> bool:
-    """Whether there is a table for this machine."""
+    """Return whether the filter supports this machine."""
     return platform.machine() in _MACHINES
 
 
 @functools.cache
 def _template() -> bytes:
-    """The filter with a stand-in for the process that may send signals to itself only."""
+    """Return the filter with a placeholder for the process id, as a process may send signals to itself only."""
     column, arch = _MACHINES[platform.machine()]
     allow, refuse = [(_RETURN, 0, 0, _ALLOW)], [(_RETURN, 0, 0, _REFUSE)]
     blocks = dict.fromkeys(_numbers(_ALLOWED, column).values(), allow)
-    checked, conditions = _numbers(_CHECKED, column), _conditions(_STAND_IN)
+    checked, conditions = _numbers(_CHECKED, column), _conditions(_PID_PLACEHOLDER)
     blocks |= {number: conditions[name] for name, number in checked.items()}
     program = [(_LOAD, 0, 0, _ARCH), (_EQUAL, 1, 0, arch), (_RETURN, 0, 0, _KILL), (_LOAD, 0, 0, _NUMBER)]
     program += _tree(_intervals(blocks, refuse))
@@ -80,10 +83,10 @@ def _template() -> bytes:
 
 
 def _intervals(blocks: dict[int, list[Instruction]], other: list[Instruction]) -> list[tuple[int, list[Instruction]]]:
-    """(first number, block) of each run of numbers with one block, from 0 on; the last has no end."""
+    """Return (first number, block) of each interval of numbers with the same block, from 0. The last is unbounded."""
     found = [(0, other)]
     for number in sorted(blocks):
-        if found[-1][0] == number:  # what follows the number before
+        if found[-1][0] == number:  # replaces the interval that the previous number opened
             found.pop()
         if not found or found[-1][1] is not blocks[number]:
             found.append((number, blocks[number]))
@@ -92,7 +95,7 @@ def _intervals(blocks: dict[int, list[Instruction]], other: list[Instruction]) -
 
 
 def _tree(intervals: list[tuple[int, list[Instruction]]]) -> list[Instruction]:
-    """Which interval the loaded number is in, halving them; then its block."""
+    """Return a binary search for the interval of the loaded number, with its block at each leaf."""
     if len(intervals) == 1:
         return intervals[0][1]
     half = len(intervals) // 2
@@ -102,46 +105,52 @@ def _tree(intervals: list[tuple[int, list[Instruction]]]) -> list[Instruction]:
 
 @functools.cache
 def _prepared() -> tuple[ctypes.Array[ctypes.c_char], bytes]:
-    """Room for a filter, and the struct sock_fprog that points to it."""
+    """Return a buffer for the filter, and the struct sock_fprog that points to it."""
     size = len(_template())
-    room = ctypes.create_string_buffer(size)
-    return room, struct.pack("HxxxxxxP", size // 8, ctypes.addressof(room))
+    buffer = ctypes.create_string_buffer(size)
+    return buffer, struct.pack("HxxxxxxP", size // 8, ctypes.addressof(buffer))
 
 
 def prepare() -> None:
-    """Do all that is the same for every process; those forked after it have it."""
+    """Build the parts that are the same for every process, before processes are forked."""
     _prepared()
 
 
 def load() -> None:
-    """Put the calling process under the filter, for good. Needs no_new_privs. OSError when the kernel refuses."""
-    room, header = _prepared()
-    room.raw = _template().replace(struct.pack("I", _STAND_IN), struct.pack("I", os.getpid()))
+    """Apply the filter to the calling process, permanently.
+
+    Requires no_new_privs. Raises OSError if the kernel refuses the filter.
+    """
+    buffer, header = _prepared()
+    buffer.raw = _template().replace(struct.pack("I", _PID_PLACEHOLDER), struct.pack("I", os.getpid()))
     if _libc.prctl(_PRCTL_SET_SECCOMP, _MODE_FILTER, header, 0, 0):
         raise OSError(ctypes.get_errno(), f"seccomp: {os.strerror(ctypes.get_errno())}")
 
 
-def _numbers(table: str, column: int) -> dict[str, int]:
-    rows = [row.split(":") for row in table.split()]
+def _numbers(lists: str, column: int) -> dict[str, int]:
+    rows = [row.split(":") for row in lists.split()]
     return {name: int(numbers[column]) for name, *numbers in rows if numbers[column] != "-"}
 
 
 def _conditions(pid: int) -> dict[str, list[Instruction]]:
-    """What follows the match of a checked call; each block ends in a return on every way through it."""
+    """Return the instructions that decide a call by its arguments. Every path through a block ends in a return."""
     yes, no = (_RETURN, 0, 0, _ALLOW), (_RETURN, 0, 0, _REFUSE)
-    not_there, done = (_RETURN, 0, 0, _ERRNO | errno.ENOSYS), (_RETURN, 0, 0, _ERRNO)
-    # itself only, and not with SIGKILL: that then comes from the host, and is a fault, not a way out of a verdict
+    not_implemented, done = (_RETURN, 0, 0, _ERRNO | errno.ENOSYS), (_RETURN, 0, 0, _ERRNO)
+    # Only to itself, and not SIGKILL. A SIGKILL can then only come from the host, where it is a fault of the grader:
+    # a program cannot use it to avoid a verdict.
     kill, tgkill = (
         [_argument(0), (_EQUAL, 0, 3, pid), _argument(signal), (_EQUAL, 1, 0, _SIGKILL), yes, no] for signal in (1, 2)
     )
     threads = [_argument(0), (_SET, 0, 2, _CLONE_THREAD), (_SET, 1, 0, _CLONE_NEW), yes, no]
     stream_of_unix = [_argument(0), (_EQUAL, 0, 4, 1), _argument(1), (_AND, 0, 0, 0xF), (_EQUAL, 0, 1, 1), yes, no]
     no_address = [_argument(4), (_EQUAL, 0, 3, 0), _argument(4, high=True), (_EQUAL, 0, 1, 0), yes, no]
-    # a new limit is said to be set, and is not: programs that raise their stack go on, and nothing changes
+    # Setting a limit reports success and does nothing, so that programs which raise their stack limit continue.
     getter = [_argument(2), (_EQUAL, 0, 3, 0), _argument(2, high=True), (_EQUAL, 0, 1, 0), yes, done]
     return {
         "clone": threads,
-        "clone3": [not_there],  # its flags are in memory, out of reach: the C library falls back to clone
+        "clone3": [
+            not_implemented
+        ],  # a filter cannot read its flags, which are in memory; the C library falls back to clone
         "kill": kill,
         "tgkill": tgkill,
         "prlimit64": getter,

@@ -1,7 +1,7 @@
-"""The fork server: waits for a job, forks a child that locks itself, watches its time, reports how it ended.
+"""Fork server: forks a confined child for each job, enforces its time limits, and reports how it ended.
 
-One job at a time. The server never sees a program, an input or an expected value: they are in descriptors that only the
-child reads. So nothing of one run is in the memory of the next.
+It runs one job at a time. The server never reads a program, an input or an expected value: they are in descriptors that
+only the child reads. Therefore nothing of one run is in the memory of the next.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from pathlib import Path
 from typing import Any
 
 from . import child
-from .lock import Lock
+from .confinement import Confinement
 
-_SPARE = 20  # descriptors below are the child's own
+_FIRST_FREE = 20  # the descriptors below are the child's own files
 _BUSY_SHARE = 0.1
-"""Of a window of wall time: a program that used, or waited in vain for, this much of a core is at work."""
+"""A program is busy if it used, or was ready to use, this share of one core during a window of wall time."""
 _MOST_WALL = 10
-"""How often the wall limit passes before a program at work stays undecided; the CPU limit comes first at 1/10 core."""
+"""Wall limits after which a busy program is undecided. With a tenth of a core the CPU limit ends it first."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """limits of one run. cpu_s decides; wall_s is the backstop."""
+    """Limits of one run. cpu_s decides the outcome; wall_s stops a program that is idle."""
 
     cpu_s: float
     wall_s: float
@@ -38,94 +38,105 @@ class Job:
     output_bytes: int
 
 
-def serve(control: socket.socket, lock: Lock) -> None:
-    """Run jobs until the trainer goes."""
+def serve(control: socket.socket, confinement: Confinement) -> None:
+    """Run jobs until the other side closes the control socket."""
     gc.collect()
-    gc.freeze()  # the collector would touch, and so copy, every page in every child
+    gc.freeze()  # otherwise the collector writes to, and so copies, every page in every child
     while True:
         message, descriptors, _, _ = socket.recv_fds(control, 4096, 8)
         if not message:
             return
-        if message != b"kill":  # a late one, for a job that has ended
-            answer = _run(control, lock, Job(**json.loads(message)), descriptors)
-            control.send(json.dumps(answer).encode())
+        if message != b"kill":  # a late "kill" is for a job that has ended
+            report = _run(control, confinement, Job(**json.loads(message)), descriptors)
+            control.send(json.dumps(report).encode())
 
 
-def _run(control: socket.socket, lock: Lock, job: Job, descriptors: list[int]) -> dict[str, Any]:
-    lock.count_tasks()
+def _run(control: socket.socket, confinement: Confinement, job: Job, descriptors: list[int]) -> dict[str, Any]:
+    confinement.count_tasks()
     server = os.getpid()
-    told, tell = os.pipe()
+    fault_reader, fault_writer = os.pipe()
     started = time.monotonic()
     pid = os.fork()
     if pid == 0:
-        _be_child(control, lock, job, descriptors, server, tell)
-    for descriptor in (*descriptors, tell):
+        _run_child(control, confinement, job, descriptors, server, fault_writer)
+    for descriptor in (*descriptors, fault_writer):
         os.close(descriptor)
     try:
-        fault = os.read(told, 2000)  # ends when the child is locked, which closes its side
+        fault = os.read(fault_reader, 2000)  # returns when the confined child closes its end
     finally:
-        os.close(told)
-    ended = _watch(pid, job, control, started)
+        os.close(fault_reader)
+    end_reason = _watch(pid, job, control, started)
     _, status, usage = os.wait4(pid, 0)
     return {
-        "ended": f"fault: {fault.decode()}" if fault else ended,
-        "status": os.waitstatus_to_exitcode(status),
+        "end_reason": f"fault: {fault.decode()}" if fault else end_reason,
+        "exit_code": os.waitstatus_to_exitcode(status),
         "cpu_s": usage.ru_utime + usage.ru_stime,
         "wall_s": time.monotonic() - started,
     }
 
 
-def _be_child(control: socket.socket, lock: Lock, job: Job, descriptors: list[int], server: int, tell: int) -> None:
-    """Arrange the descriptors, lock, run; never returns."""
+def _run_child(
+    control: socket.socket, confinement: Confinement, job: Job, descriptors: list[int], server: int, fault_writer: int
+) -> None:
+    """Arrange the descriptors, confine this process and run the job. Never returns."""
     try:
         signal.set_wakeup_fd(-1)
         control.close()
         spec_fd, *streams = descriptors
         spec = json.loads(_read_all(spec_fd))
-        for number, descriptor in enumerate([_lifted(fd) for fd in streams]):
+        for number, descriptor in enumerate([_copy_above(fd) for fd in streams]):
             os.dup2(descriptor, number)
-        tell = _lifted(tell)
-        kept = sorted(fd for fd in (tell, lock.ruleset) if fd is not None)
-        _close_others(len(streams), kept)
-        lock.close_on(server, job.cpu_s, job.memory_bytes, job.output_bytes)
+        fault_writer = _copy_above(fault_writer)
+        needed = sorted(fd for fd in (fault_writer, confinement.ruleset) if fd is not None)
+        _close_others(len(streams), needed)
+        confinement.confine(server, job.cpu_s, job.memory_bytes, job.output_bytes)
     except BaseException as error:
-        os.write(tell, f"{type(error).__name__}: {error}".encode()[:500])
+        os.write(fault_writer, f"{type(error).__name__}: {error}".encode()[:500])
         os._exit(1)
-    os.close(tell)
+    os.close(fault_writer)
     gc.enable()
     child.run(spec)
     os._exit(1)
 
 
-def _lifted(descriptor: int) -> int:
-    """A copy above all numbers that will be filled."""
-    return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _SPARE)
+def _copy_above(descriptor: int) -> int:
+    """Return a copy whose number is above those of the child's own files."""
+    return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE)
 
 
-def _close_others(first: int, kept: list[int]) -> None:
-    for descriptor in kept:
+def _close_others(first: int, needed: list[int]) -> None:
+    """Close all descriptors from ``first`` on, except those of the sorted list ``needed``."""
+    for descriptor in needed:
         os.closerange(first, descriptor)
         first = descriptor + 1
     os.closerange(first, 1 << 16)
 
 
 def _read_all(descriptor: int) -> bytes:
-    """From its beginning, whatever its offset."""
+    """Return the contents of the file from its beginning, independent of its offset."""
     size = os.fstat(descriptor).st_size
-    parts, at = [], 0
-    while at < size:
-        parts.append(os.pread(descriptor, size - at, at))
-        at += len(parts[-1])
+    parts, offset = [], 0
+    while offset < size:
+        parts.append(os.pread(descriptor, size - offset, offset))
+        offset += len(parts[-1])
     return b"".join(parts)
 
 
 def _watch(pid: int, job: Job, control: socket.socket, started: float) -> str:
-    """Wait for the child's end: "by itself", or why it was killed."""
+    """Wait until the child has ended; kill it when a limit is reached.
+
+    Only CPU time decides, because the load of the machine must not. A program that reaches the wall limit is stopped if
+    it was idle during the last window. A busy program gets further windows of half the wall limit each, and after ten
+    wall limits it is undecided.
+
+    Returns:
+        "by itself", or why the child was killed: "cpu", "idle", "undecided" or "killed" (at the caller's request).
+    """
     handle = os.pidfd_open(pid)
     poll = select.poll()
     poll.register(handle, select.POLLIN)
     poll.register(control, select.POLLIN)
-    deadline, window_start, at_work = started + job.wall_s, started, 0.0
+    deadline, window_start, work_before = started + job.wall_s, started, 0.0
     try:
         while True:
             cpu_s, now = _cpu_s(pid), time.monotonic()
@@ -143,12 +154,12 @@ def _watch(pid: int, job: Job, control: socket.socket, started: float) -> str:
                 why = "cpu"
             elif now >= deadline:
                 work = cpu_s + _waited_s(pid)
-                busy = work - at_work >= _BUSY_SHARE * (now - window_start)
+                busy = work - work_before >= _BUSY_SHARE * (now - window_start)
                 if not busy:
                     why = "idle"
                 elif now - started >= _MOST_WALL * job.wall_s:
                     why = "undecided"
-                deadline, window_start, at_work = now + job.wall_s / 2, now, work
+                deadline, window_start, work_before = now + job.wall_s / 2, now, work
             if why:
                 signal.pidfd_send_signal(handle, signal.SIGKILL)
                 return why
@@ -157,15 +168,18 @@ def _watch(pid: int, job: Job, control: socket.socket, started: float) -> str:
 
 
 def _cpu_s(pid: int) -> float:
-    """The CPU time of another process so far, by its clock (man 2 clock_getres: CLOCK_PROCESS_CPUTIME_ID of a pid)."""
+    """Return the CPU time of another process so far, 0 after its end.
+
+    The clock id is computed from the process id as in man 2 clock_getres (CLOCK_PROCESS_CPUTIME_ID of a pid).
+    """
     try:
         return time.clock_gettime(~pid << 3 | 2)
     except OSError:
-        return 0.0  # it has ended
+        return 0.0
 
 
 def _waited_s(pid: int) -> float:
-    """How long its threads were ready to run and had no core; 0 where the kernel does not count."""
+    """Return how long its threads were ready to run but had no core; 0 if the kernel does not count it."""
     try:
         threads = list(Path(f"/proc/{pid}/task").iterdir())
         return sum(int((thread / "schedstat").read_text().split()[1]) for thread in threads) / 1e9

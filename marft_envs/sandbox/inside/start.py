@@ -1,8 +1,10 @@
-"""The server's first file: ``python -P -s -S start.py LEVEL CONTROL_FD PACKAGES NEW_ROOT``.
+"""Entry point of the fork server: ``python -P -s -S start.py LEVEL CONTROL_FD PACKAGES NEW_ROOT``.
 
-It raises the stack limit and starts itself again, because the kernel lays out the stack at exec; loads the folder it is
-in as the package ``marft_inside``; imports what programs usually import, so that children have it; enters the level.
-It answers "ready" or says why not, and then serves.
+1. Raise the stack limit and execute this file again, because the kernel sets the size of the stack at exec.
+2. Load this folder as the package ``marft_inside``.
+3. Import the modules that programs usually import, so that the children have them already.
+4. Enter the namespaces and create the Landlock ruleset, as the level requires.
+5. Send "ready", or the error that prevents it, over the control socket. Then serve.
 """
 
 from __future__ import annotations
@@ -25,19 +27,19 @@ _STACK = 256 << 20
 
 
 def main() -> None:
-    """Prepare, answer, serve."""
+    """Prepare the server, report the result, and serve."""
     level, control_fd, packages, new_root = sys.argv[1:5]
     if resource.getrlimit(resource.RLIMIT_STACK)[0] != _STACK and "again" not in sys.argv:
         _start_again()
     control = socket.socket(fileno=int(control_fd))
     os.environ.clear()
     try:
-        lock, serve = _prepare(level, Path(packages) if packages else None, Path(new_root))
+        confinement, serve = _prepare(level, Path(packages) if packages else None, Path(new_root))
     except BaseException as error:
         control.send(f"{type(error).__name__}: {error}".encode()[:2000])
         return
     control.send(b"ready")
-    serve(control, lock)
+    serve(control, confinement)
 
 
 def _start_again() -> None:
@@ -53,21 +55,24 @@ def _prepare(level: str, packages: Path | None, new_root: Path):  # type: ignore
     inside = load_package()
     site.setquit()
     site.setcopyright()
-    readable = inside["reading"].find(packages)
+    readable = inside["readable_paths"].find(packages)
     if packages:
         sys.path.append(str(packages))
         importlib.import_module("numpy")
     if level == "namespace":
         inside["namespaces"].enter(readable.bound, readable.hidden, new_root)
     ruleset = None if level == "rlimits" else make_ruleset(inside, readable)
-    inside["program"].new_streams()  # /dev/null here; a child puts its own files under the same numbers
-    return inside["lock"].Lock.prepare(ruleset, [readable.stdlib]), inside["server"].serve
+    inside["program"].new_streams()  # these are /dev/null; a child puts its own files on the same descriptors
+    return inside["confinement"].Confinement.prepare(ruleset, [readable.stdlib]), inside["server"].serve
 
 
 def _import_without_fork_hooks(names):  # type: ignore[no-untyped-def]
-    """Without what ``threading`` and ``random`` would do in every child, a tenth of a run's time: put in order a list
-    of threads, of which the server has one, and draw a new seed. The module ``random`` starts from one seed instead, as
-    sets have one order: the same verdict twice."""
+    """Import the modules without the fork hooks of ``threading`` and ``random``.
+
+    The hooks take a tenth of a run's time in every child. That of ``threading`` cleans up a list of threads, of which
+    the server has one. That of ``random`` draws a new seed; a fixed seed is used instead, because a program must get
+    the same verdict in every run.
+    """
     register = os.register_at_fork
     os.register_at_fork = lambda **_: None  # type: ignore[assignment]
     try:
@@ -79,17 +84,17 @@ def _import_without_fork_hooks(names):  # type: ignore[no-untyped-def]
 
 
 def make_ruleset(inside, readable):  # type: ignore[no-untyped-def]
-    """A descriptor of what may be read, for the lock. OSError where this kernel or machine has no lock."""
+    """Return the descriptor of the Landlock ruleset. Raises OSError if the kernel or the machine is not supported."""
     if inside["landlock"].abi() == 0:
-        raise OSError("the kernel has no Landlock (it came with 5.13), or it is switched off")
+        raise OSError("the kernel has no Landlock (available since Linux 5.13), or it is disabled")
     if not inside["seccomp"].supported():
-        raise OSError(f"no table of system calls for the machine {os.uname().machine!r}")
+        raise OSError(f"the system call filter does not support the machine {os.uname().machine!r}")
     ruleset = inside["landlock"].make_ruleset(readable.trees)
-    return fcntl.fcntl(ruleset, fcntl.F_DUPFD_CLOEXEC, 100)  # above what children fill
+    return fcntl.fcntl(ruleset, fcntl.F_DUPFD_CLOEXEC, 100)  # above the descriptors that children use
 
 
 def load_package():  # type: ignore[no-untyped-def]
-    """The modules of this folder by name; also for the worker of ``mathematics.symbolic``, which has the same lock."""
+    """Return the modules of this folder by name. The worker of ``mathematics.grader.symbolic`` uses them as well."""
     folder = Path(__file__).parent
     spec = importlib.util.spec_from_file_location(
         "marft_inside", folder / "__init__.py", submodule_search_locations=[str(folder)]
@@ -98,7 +103,7 @@ def load_package():  # type: ignore[no-untyped-def]
     module = importlib.util.module_from_spec(spec)
     sys.modules["marft_inside"] = module
     spec.loader.exec_module(module)
-    names = ("lock", "landlock", "namespaces", "program", "reading", "seccomp", "server")
+    names = ("confinement", "landlock", "namespaces", "program", "readable_paths", "seccomp", "server")
     return {name: importlib.import_module(f"marft_inside.{name}") for name in names}
 
 

@@ -1,7 +1,8 @@
-"""Python values as JSON text that only says data: what crosses the wall, in both directions. Never pickle.
+"""Serialization of Python values as JSON, for everything that enters or leaves the sandbox. Never pickle.
 
-None, bool, str, list, int of up to 15 digits and float are JSON's own; everything else is an object with one key, its
-type. Only exact builtin types have a form: an instance of a subclass, whose ``__eq__`` may say anything, is ``Opaque``.
+None, bool, str, float, list and int of up to 15 digits are written as plain JSON. Every other value is a JSON object
+with one key, its type: ``(1, 2)`` is ``{"tuple": [1, 2]}``. Only exact builtin types are serialized. An instance of a
+subclass is ``Opaque``, because its ``__eq__`` could return anything.
 """
 
 from __future__ import annotations
@@ -18,25 +19,38 @@ from typing import Any
 MAX_DEPTH = 100
 _PLAIN_INT = 10**15
 _MAX_DIGITS = 20
-_MOST_STEPS = 100_000  # of an iterator
+_MOST_STEPS = 100_000  # items taken from an iterator
 
 _Walk = Callable[[Any, int], Any]
 
 
 @dataclass(frozen=True)
 class Opaque:
-    """A value that has no form: only its type's name crossed. Equal to nothing but the same object elsewhere."""
+    """A value that cannot be serialized. It equals only the same object.
+
+    Attributes:
+        type_name: Name of the value's type.
+        handle: Number of the object in the process that owns it, -1 if there is none.
+    """
 
     type_name: str
     handle: int = -1
 
 
 class ValueFault(ValueError):
-    """A value, or a text that should be one, that cannot cross; the message says why."""
+    """A value that cannot be serialized, or a string that is not a serialized value."""
 
 
 def dumps(value: Any, keep: Callable[[Any], int] = lambda value: -1) -> str:
-    """The text of ``value``. keep: gives a number to an object without a form. ValueFault when nested too deeply."""
+    """Return ``value`` as JSON.
+
+    Args:
+        value: Any value.
+        keep: Returns a handle for an object that cannot be serialized.
+
+    Raises:
+        ValueFault: If the value is nested more than 100 levels deep.
+    """
 
     def walk(value: Any, depth: int) -> Any:
         if depth > MAX_DEPTH:
@@ -67,18 +81,26 @@ def dumps(value: Any, keep: Callable[[Any], int] = lambda value: -1) -> str:
 
 
 def loads(text: str | bytes, find: Callable[[Opaque], Any] = lambda opaque: opaque) -> Any:
-    """The value of a text. find: what stands for an object without a form. ValueFault for any other text."""
+    """Return the value that ``text`` serializes.
+
+    Args:
+        text: Output of ``dumps``.
+        find: Returns the object for an ``Opaque``.
+
+    Raises:
+        ValueFault: If ``text`` is anything else.
+    """
     try:
         return _read(json.loads(text, parse_int=_parse_int), 0, find)
     except ValueFault:
         raise
     except (ValueError, TypeError, KeyError, RecursionError, ArithmeticError, AttributeError) as error:
-        raise ValueFault(f"not a value: {type(error).__name__}: {error}"[:200]) from None
+        raise ValueFault(f"not a serialized value: {type(error).__name__}: {error}"[:200]) from None
 
 
 def _parse_int(digits: str) -> int:
     if len(digits) > _MAX_DIGITS:
-        raise ValueFault(f"an integer of {len(digits)} digits in decimal")  # reading it takes quadratic time
+        raise ValueFault(f"an integer of {len(digits)} decimal digits")  # parsing takes quadratic time
     return int(digits)
 
 
@@ -123,7 +145,7 @@ _BUILTIN_TYPES = frozenset(item for item in vars(builtins).values() if isinstanc
 def _builtin_type(name: str) -> type:
     found = getattr(builtins, name)
     if not isinstance(found, type):
-        raise ValueFault(f"no type: {name!r:.80}")
+        raise ValueFault(f"not a builtin type: {name!r:.80}")
     return found
 
 

@@ -11,7 +11,7 @@ import marft_envs
 from marft_envs.coding.code_task import CodeItem, CodeTask
 from marft_envs.coding.grader.program_extraction import extract_program, fenced
 from marft_envs.coding.problems.list_programs import LEVELS, ListPrograms
-from marft_envs.sandbox import Ending, Result, Run
+from marft_envs.sandbox import Result, Run, RunStatus
 from marft_envs.testing import check_env, check_task
 
 ONE = CodeItem(
@@ -125,7 +125,7 @@ class Broken:
     """A sandbox that has a fault."""
 
     def run(self, program, tests, limits, *, prelude=False):
-        return Result((Run(Ending.FAULT, detail="no sandbox today"),), "broken")
+        return Result((Run(RunStatus.FAULT, detail="no sandbox today"),), "broken")
 
 
 class Absent:

@@ -118,7 +118,7 @@ def timed(sandbox, host, program):
     started = time.monotonic()
     run = sandbox.run(program, [Stdin(host.given())], LIMITS).runs[0]
     escaped = [line for line in run.stdout.splitlines() if line.startswith("ESCAPED")][:3]
-    return run.ending.value, run.detail, escaped, time.monotonic() - started, len(run.stdout)
+    return run.status.value, run.detail, escaped, time.monotonic() - started, len(run.stdout)
 
 
 def returned(sandbox, program):
@@ -128,8 +128,8 @@ def returned(sandbox, program):
     return result.outcome.value, result.detail, ["passed"] * report.passed, time.monotonic() - started, 0
 
 
-def row(attack, host, ending, detail, escaped, seconds, stdout_bytes):
-    names = {"attack": attack, "ending": ending, "detail": detail, "escaped": escaped, "harm": host.harm()}
+def row(attack, host, status, detail, escaped, seconds, stdout_bytes):
+    names = {"attack": attack, "status": status, "detail": detail, "escaped": escaped, "harm": host.harm()}
     return {**names, "seconds": seconds, "stdout_bytes": stdout_bytes}
 
 

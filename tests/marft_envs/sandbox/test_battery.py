@@ -108,7 +108,7 @@ def test_contained(battery, group):
     rows = [row for row in battery[1]["rows"] if row["attack"].startswith(f"{group}/")]
     assert len(rows) >= 6
     assert [row for row in rows if row["escaped"] or row["harm"]] == []
-    assert [row for row in rows if row["ending"] == "fault"] == []
+    assert [row for row in rows if row["status"] == "fault"] == []
     assert [row for row in rows if row["seconds"] > MOST_S or row["stdout_bytes"] > 4 << 20] == []
 
 
@@ -121,5 +121,5 @@ ENDINGS = {f"time/{name}": "timeout" for name in [*TIMES, "exit_handler", "threa
 
 
 def test_harm_to_oneself_is_called_by_its_name(battery):
-    found = {row["attack"]: row["ending"] for row in battery[1]["rows"]}
+    found = {row["attack"]: row["status"] for row in battery[1]["rows"]}
     assert {attack: found[attack] for attack in ENDINGS} == ENDINGS

@@ -20,7 +20,7 @@ from marft_envs.coding.grader.program_extraction import fenced
 from marft_envs.sandbox import (
     Asserts,
     Call,
-    Ending,
+    RunStatus,
     ExternalSandbox,
     Limits,
     LocalSandbox,
@@ -77,7 +77,7 @@ def test_all_kinds_of_tests_and_ends(place):
             "def f(x): return 2 * x", [Asserts("assert f(2) == 5"), Asserts("assert f(2) == 4")], QUICK
         ),
     }
-    assert {name: [run.ending.value for run in result.runs] for name, result in runs.items()} == {
+    assert {name: [run.status.value for run in result.runs] for name, result in runs.items()} == {
         "41": ["done"], "error": ["runtime_error"], "loop": ["timeout"], "call": ["done"], "asserts": ["wrong", "done"],
     }  # fmt: skip
     assert runs["41"].runs[0].stdout == "42\n"
@@ -88,7 +88,7 @@ def test_all_kinds_of_tests_and_ends(place):
 
 def test_large_inputs_and_outputs_cross(place):
     run = place.run("print(len(input()) * 'x')", [Stdin("y" * 900_000)], QUICK).runs[0]
-    assert (run.ending, len(run.stdout)) == (Ending.DONE, 900_001)
+    assert (run.status, len(run.stdout)) == (RunStatus.DONE, 900_001)
 
 
 def test_the_isolation_stands_in_the_verdict(place):
@@ -113,19 +113,19 @@ def command(code):
 ANSWER = """
 def answer(request, **more):
     if request["program"].startswith("raise"):
-        more = {"ending": "runtime_error"}
+        more = {"status": "runtime_error"}
     elif request["program"].startswith("print(int"):
-        more = {"ending": "done", "stdout": "42\\n"}
+        more = {"status": "done", "stdout": "42\\n"}
     print(json.dumps({"isolation": "none at all", **more}), flush=True)
 """
 BROKEN = {
     "no answer in the end": ("", "the command died twice: it ended without a reply"),
     "last words": ("sys.exit('no such image')", "it ended without a reply: no such image"),
     "no json": ("print('hello', flush=True); sys.stdin.read()", "does not run programs.*the command: Expecting value"),
-    "no ending": ("print('{}', flush=True); sys.stdin.read()", "the reply's ending is None"),
-    "no isolation": ('print(\'{"ending": "done"}\', flush=True); sys.stdin.read()', "isolation is None"),
+    "no status": ("print('{}', flush=True); sys.stdin.read()", "the reply's status is None"),
+    "no isolation": ('print(\'{"status": "done"}\', flush=True); sys.stdin.read()', "isolation is None"),
     "always right": (
-        "for line in sys.stdin: print(json.dumps({'ending': 'done', 'stdout': '42\\n', 'isolation': 'x'}), flush=True)",
+        "for line in sys.stdin: print(json.dumps({'status': 'done', 'stdout': '42\\n', 'isolation': 'x'}), flush=True)",
         "of 'raise SystemExit\\(3\\)' it says done",
     ),
 }
@@ -158,7 +158,7 @@ def test_no_wall_on_the_other_side_is_refused_with_its_reason(tmp_path):
 
 
 def test_a_command_may_end_after_each_reply():
-    once = ExternalSandbox(command(ANSWER + "answer(json.loads(sys.stdin.readline()), ending='done', stdout='hi')"))
+    once = ExternalSandbox(command(ANSWER + "answer(json.loads(sys.stdin.readline()), status='done', stdout='hi')"))
     assert [once.run("x", [Stdin("")]).runs[0].stdout for _ in range(3)] == ["hi"] * 3
     assert once.run("x", [Stdin("")]).isolation == "external (none at all)"
 
@@ -171,14 +171,14 @@ def test_programs_are_run_beside_more_descriptors_than_select_knows():
     try:
         while taken[-1] < 1100:
             taken.append(os.dup(null))
-        sandbox = ExternalSandbox(command(ANSWER + "for line in sys.stdin: answer(json.loads(line), ending='done')"))
+        sandbox = ExternalSandbox(command(ANSWER + "for line in sys.stdin: answer(json.loads(line), status='done')"))
         run = sandbox.run("x", [Stdin("")]).runs[0]
         sandbox.close()
     finally:
         for descriptor in taken:
             os.close(descriptor)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    assert run.ending is Ending.DONE, run.detail
+    assert run.status is RunStatus.DONE, run.detail
 
 
 def test_the_runner_s_help_is_whole_words():
@@ -193,7 +193,7 @@ def test_a_killed_command_is_started_again_and_the_test_run_once_more():
     killer = threading.Timer(0.4, os.kill, (victim, signal.SIGKILL))
     killer.start()
     run = sandbox.run("import time; time.sleep(0.9); print(1)", [Stdin("")], Limits(cpu_s=1)).runs[0]
-    assert (run.ending, run.stdout) == (Ending.DONE, "1\n")
+    assert (run.status, run.stdout) == (RunStatus.DONE, "1\n")
     assert sandbox._idle[0]._process.pid != victim
     sandbox.close()
 
@@ -201,14 +201,14 @@ def test_a_killed_command_is_started_again_and_the_test_run_once_more():
 LOOP = ANSWER + "for line in sys.stdin:\n    request = json.loads(line)\n    program = request['program']\n"
 DIES = LOOP + "    program == 'die' and os._exit(9)\n    answer(request)\n"
 SLOW = LOOP + "    program == 'x' and time.sleep(60)\n    answer(request)\n"
-TALKS = LOOP + "    answer(request, ending='done')\n    program == 'x' and print('done', flush=True)\n"
+TALKS = LOOP + "    answer(request, status='done')\n    program == 'x' and print('done', flush=True)\n"
 CHATTY = (
     LOOP
     + """
     for _ in range(2000):
         print(80 * "x", file=sys.stderr, flush=True)
     program == "die" and sys.exit("the last words")
-    answer(request, ending="done")
+    answer(request, status="done")
 """
 )
 BURST = (
@@ -217,7 +217,7 @@ BURST = (
     if program == "x":
         sys.stderr.write(2_000_000 * "x" + "\\nthe end\\n")
         time.sleep(1)
-    answer(request, ending="done")
+    answer(request, status="done")
 """
 )
 
@@ -226,7 +226,7 @@ def test_what_a_command_says_takes_bounded_room():
     """160 kB for each request, as of a runner that logs, over many of them."""
     sandbox, files = ExternalSandbox(command(CHATTY)), []
     for _ in range(8):
-        assert sandbox.run("x", [Stdin("")]).runs[0].ending is Ending.DONE
+        assert sandbox.run("x", [Stdin("")]).runs[0].status is RunStatus.DONE
         files.append(os.fstat(sandbox._idle[0]._errors.fileno()))
     assert max(file.st_blocks * 512 for file in files) < 1 << 19
     assert "it ended without a reply: the last words" in sandbox.run("die", [Stdin("")]).runs[0].detail
@@ -237,7 +237,7 @@ def test_what_a_command_says_while_it_works_takes_bounded_room(monkeypatch):
     """2 MB while one reply is awaited, then silence: cut before the reply is there."""
     monkeypatch.setattr(external, "_LOOK_S", 0.1)
     sandbox = ExternalSandbox(command(BURST))
-    assert sandbox.run("x", [Stdin("")]).runs[0].ending is Ending.DONE
+    assert sandbox.run("x", [Stdin("")]).runs[0].status is RunStatus.DONE
     runner = sandbox._idle[0]
     assert os.fstat(runner._errors.fileno()).st_blocks * 512 <= 1 << 13 and runner._last_words() == ": the end"
     sandbox.close()
@@ -261,7 +261,7 @@ def test_two_lines_for_one_request_are_never_taken_for_the_next_reply():
     sandbox = ExternalSandbox(command(TALKS))
     runs = [sandbox.run("x", [Stdin("")]).runs[0] for _ in range(4)]
     for run in runs:  # when the second line comes is up to the machine: it ends as a fault or is never read
-        assert run.ending is Ending.FAULT or (run.ending is Ending.DONE and run.detail == "")
+        assert run.status is RunStatus.FAULT or (run.status is RunStatus.DONE and run.detail == "")
 
 
 def test_threads_and_forks_share_it():
@@ -295,7 +295,7 @@ TESTS = [Stdin("ä\ud800"), Call("f", "[1]"), Asserts("assert f(1)", "f", ("sum"
 def test_a_message_survives_its_way(test):
     request = json.loads(json.dumps(request_of("x = 1", test, QUICK, True)))
     assert read_request(request) == ("x = 1", test, QUICK, True)
-    run = Run(Ending.WRONG, "out", "1", "why", 0.25, 0.5)
+    run = Run(RunStatus.WRONG, "out", "1", "why", 0.25, 0.5)
     assert read_reply(json.loads(json.dumps(reply_of(run, "vm")))) == (run, "vm")
 
 
@@ -315,11 +315,11 @@ def test_what_is_no_request_is_said(change):
 
 
 @pytest.mark.parametrize(("change", "message"), [({"stdout": 3}, "stdout is a int"), ({"cpu_s": "1"}, "cpu_s is '1'"),
-                                                 ({"cpu_s": float("nan")}, "cpu_s is nan"), ({"ending": "ok"}, "'ok'"),
+                                                 ({"cpu_s": float("nan")}, "cpu_s is nan"), ({"status": "ok"}, "'ok'"),
                                                  ({"isolation": ""}, "isolation is ''")])  # fmt: skip
 def test_what_is_no_reply_is_said(change, message):
     with pytest.raises(BadMessage, match=message):
-        read_reply({**reply_of(Run(Ending.DONE), "vm"), **change})
+        read_reply({**reply_of(Run(RunStatus.DONE), "vm"), **change})
 
 
 def test_the_refusal_of_our_own_sandbox_names_this_way(monkeypatch):

@@ -16,16 +16,16 @@ import pytest
 from marft_envs.sandbox import (
     Asserts,
     Call,
-    Ending,
+    RunStatus,
     Limits,
     LocalSandbox,
     SandboxUnavailable,
     Stdin,
-    UnsafeSandbox,
+    UnsafeSandboxWarning,
     self_check,
 )  # fmt: skip
 from marft_envs.sandbox import pool as pool_module
-from marft_envs.sandbox.host import Server, ServerDied
+from marft_envs.sandbox.fork_server import ForkServer, ServerDied
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the sandbox is for Linux")
 QUICK = Limits(cpu_s=0.5, memory_mib=256, output_mib=1)
@@ -110,29 +110,29 @@ HONEST = {
 def test_honest_programs_run_as_with_python(sandbox, name):
     program, text, output = HONEST[name]
     run = stdin(sandbox, program, text, Limits(cpu_s=5))
-    assert (run.ending, run.stdout) == (Ending.DONE, output), run.detail
+    assert (run.status, run.stdout) == (RunStatus.DONE, output), run.detail
 
 
 ENDS = {
-    "while True: pass": Ending.TIMEOUT,
-    "import time; time.sleep(60)": Ending.TIMEOUT,
-    "1 / 0": Ending.RUNTIME_ERROR,
-    "import sys; sys.exit(3)": Ending.RUNTIME_ERROR,
-    "import sys; sys.exit('no')": Ending.RUNTIME_ERROR,
-    "print(": Ending.RUNTIME_ERROR,
-    "print('\0')": Ending.RUNTIME_ERROR,
-    "print('\ud800')\x00": Ending.RUNTIME_ERROR,
-    "a = [0] * 10**9": Ending.MEMORY,
-    "while True: print('x' * 9999)": Ending.OUTPUT_LIMIT,
-    "import os; os._exit(0)": Ending.DONE,
-    "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)": Ending.RUNTIME_ERROR,
-    "raise SystemExit": Ending.DONE,
+    "while True: pass": RunStatus.TIMEOUT,
+    "import time; time.sleep(60)": RunStatus.TIMEOUT,
+    "1 / 0": RunStatus.RUNTIME_ERROR,
+    "import sys; sys.exit(3)": RunStatus.RUNTIME_ERROR,
+    "import sys; sys.exit('no')": RunStatus.RUNTIME_ERROR,
+    "print(": RunStatus.RUNTIME_ERROR,
+    "print('\0')": RunStatus.RUNTIME_ERROR,
+    "print('\ud800')\x00": RunStatus.RUNTIME_ERROR,
+    "a = [0] * 10**9": RunStatus.MEMORY,
+    "while True: print('x' * 9999)": RunStatus.OUTPUT_LIMIT,
+    "import os; os._exit(0)": RunStatus.DONE,
+    "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)": RunStatus.RUNTIME_ERROR,
+    "raise SystemExit": RunStatus.DONE,
 }
 
 
 @pytest.mark.parametrize("program", ENDS, ids=map(ascii, ENDS))
 def test_ends_have_their_names(sandbox, program):
-    assert stdin(sandbox, program).ending is ENDS[program]
+    assert stdin(sandbox, program).status is ENDS[program]
 
 
 def test_the_detail_is_the_end_of_the_traceback(sandbox):
@@ -148,7 +148,7 @@ def test_a_call_returns_its_value_and_prints_apart(sandbox):
 
 def test_a_call_of_what_is_not_there_is_a_runtime_error(sandbox):
     run = sandbox.run("x = 1", [Call("f", "[]")], QUICK).runs[0]
-    assert (run.ending, run.detail) == (Ending.RUNTIME_ERROR, "NameError: name 'f' is not defined")
+    assert (run.status, run.detail) == (RunStatus.RUNTIME_ERROR, "NameError: name 'f' is not defined")
 
 
 def test_customary_imports_are_there_when_asked_for(sandbox):
@@ -184,7 +184,7 @@ def test_asserts_run_beside_the_program(sandbox):
     good = Asserts("x = [3, 1]\nsort(x)\nassert x == [1, 3]\ndef check(f):\n    assert f(1, 2) == 3", "add")
     bad = Asserts("assert add(1, 2) == 4")
     runs = sandbox.run(program, [good, bad], QUICK).runs
-    assert [run.ending for run in runs] == [Ending.DONE, Ending.WRONG]
+    assert [run.status for run in runs] == [RunStatus.DONE, RunStatus.WRONG]
 
 
 REMOTE = {
@@ -211,7 +211,7 @@ REMOTE = {
 def test_what_crosses_to_the_tester(sandbox, name):
     program, tests = REMOTE[name]
     run = sandbox.run(program, [Asserts(tests)], QUICK).runs[0]
-    assert run.ending is Ending.DONE, run.detail
+    assert run.status is RunStatus.DONE, run.detail
 
 
 @pytest.mark.slow  # loads the machine for seconds
@@ -228,8 +228,8 @@ def test_cpu_time_decides_and_a_loaded_machine_changes_nothing(sandbox):
         for process in busy:
             process.kill()
             process.wait()
-    assert [run.ending for run in runs] == [Ending.DONE] * 2
-    assert loop.ending is Ending.TIMEOUT and loop.cpu_s >= 0.5
+    assert [run.status for run in runs] == [RunStatus.DONE] * 2
+    assert loop.status is RunStatus.TIMEOUT and loop.cpu_s >= 0.5
 
 
 def test_a_killed_server_is_replaced_and_the_test_run_again():
@@ -239,7 +239,7 @@ def test_a_killed_server_is_replaced_and_the_test_run_again():
     killer = threading.Timer(0.3, os.kill, (victim, signal.SIGKILL))
     killer.start()
     run = stdin(sandbox, "import time; time.sleep(0.8); print(1)", limits=Limits(cpu_s=1))
-    assert (run.ending, run.stdout) == (Ending.DONE, "1\n")
+    assert (run.status, run.stdout) == (RunStatus.DONE, "1\n")
     assert sandbox._pool._idle["slim"][0].pid != victim
 
 
@@ -249,10 +249,10 @@ def test_a_server_that_dies_twice_is_a_fault(monkeypatch):
 
     sandbox = LocalSandbox()
     sandbox.run("", [Stdin("")])
-    monkeypatch.setattr(Server, "wait", dies)
+    monkeypatch.setattr(ForkServer, "wait", dies)
     monkeypatch.setattr(pool_module, "check_server", lambda server: None)
     run = stdin(sandbox, "print(1)")
-    assert (run.ending, run.detail) == (Ending.FAULT, "the server died twice: it has ended")
+    assert (run.status, run.detail) == (RunStatus.FAULT, "the server died twice: it has ended")
 
 
 def is_alive(pid):
@@ -264,13 +264,13 @@ def is_alive(pid):
 
 
 def test_no_child_outlives_a_killed_server():
-    server = Server("landlock")
-    from marft_envs.sandbox.host import send_spec
-    from marft_envs.sandbox.memory_files import Files
+    server = ForkServer("landlock")
+    from marft_envs.sandbox.fork_server import encode_spec
+    from marft_envs.sandbox.memory_files import MemoryFiles
 
-    with Files() as files:
+    with MemoryFiles() as files:
         spec = {"role": "main", "source": "import time; time.sleep(60)", "prelude": False}
-        server.begin(Limits(), [files.sealed(send_spec(spec)), files.sealed(b""), files.empty(), files.empty()])
+        server.begin(Limits(), [files.sealed(encode_spec(spec)), files.sealed(b""), files.empty(), files.empty()])
         time.sleep(0.3)
         children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
         assert len(children) == 1
@@ -291,7 +291,7 @@ def test_nothing_leaks(count):
     files, started = descriptors(), set(os.listdir("/tmp"))
     server = sandbox._pool._idle["slim"][0].pid
     for n in range(count):
-        assert sandbox.run("print(input())", tests[n % 2 :][:1]).runs[0].ending is Ending.DONE
+        assert sandbox.run("print(input())", tests[n % 2 :][:1]).runs[0].status is RunStatus.DONE
     assert descriptors() == files
     assert [idle.pid for idle in sandbox._pool._idle["slim"]] == [server]
     assert not {name for name in set(os.listdir("/tmp")) - started if name.startswith("marft-sandbox-")}
@@ -312,7 +312,7 @@ def test_the_self_test_names_what_a_program_could_do(attempt, monkeypatch, tmp_p
 
 def test_the_self_test_finds_a_missing_wall():
     """A server without Landlock and seccomp: the probe reads, writes, connects and forks, and says so."""
-    server = Server("rlimits")
+    server = ForkServer("rlimits")
     try:
         with pytest.raises(SandboxUnavailable) as refusal:
             self_check.check_server(server)
@@ -351,7 +351,7 @@ def test_the_unsafe_level_must_be_asked_for_and_warns_each_time(caplog):
         LocalSandbox("rlimits")
     sandbox = LocalSandbox("rlimits", allow_unsafe=True)
     for _ in range(3):
-        with pytest.warns(UnsafeSandbox, match="can harm this host"):
+        with pytest.warns(UnsafeSandboxWarning, match="can harm this host"):
             assert sandbox.run("print(1)", [Stdin("")]).isolation == "rlimits"
     assert [record.message[-22:] for record in caplog.records] == ["and can harm this host"] * 3
 

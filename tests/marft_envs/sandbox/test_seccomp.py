@@ -19,7 +19,7 @@ THREAD = 0x00010000 | 0x00000F00  # CLONE_THREAD with VM, FS, FILES, SIGHAND
 @pytest.fixture(scope="module")
 def program():
     seccomp.prepare()
-    text = seccomp._template().replace(struct.pack("I", seccomp._STAND_IN), struct.pack("I", SELF))
+    text = seccomp._template().replace(struct.pack("I", seccomp._PID_PLACEHOLDER), struct.pack("I", SELF))
     return [struct.unpack_from("HBBI", text, at) for at in range(0, len(text), 8)]
 
 

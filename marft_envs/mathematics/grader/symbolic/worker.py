@@ -102,11 +102,11 @@ def sandbox_lock() -> Any:
     import parts of themselves late. OSError where it does not hold."""
     start = load("marft_start", INSIDE / "start.py")
     inside = start.load_package()
-    readable = inside["reading"].find(None)
+    readable = inside["readable_paths"].find(None)
     packages = tuple({Path(found) for name in PACKAGES for found in getattr(sys.modules.get(name), "__path__", ())})
     readable = dataclasses.replace(readable, trees=(*readable.trees, *packages))
     ruleset = start.make_ruleset(inside, readable)
-    return inside["lock"].Lock.prepare(ruleset, [readable.stdlib, *packages])
+    return inside["confinement"].Confinement.prepare(ruleset, [readable.stdlib, *packages])
 
 
 class Child:
@@ -170,7 +170,7 @@ def close(lock: Any, worker: int) -> None:
     """The child's own limits, for good, and the lock where there is one."""
     if lock is not None:
         # the time of one comparison is the worker's to watch
-        lock.close_on(worker, REQUESTS_PER_CHILD * CPU_SECONDS, MEMORY_BYTES - lock.base_bytes, 0)
+        lock.confine(worker, REQUESTS_PER_CHILD * CPU_SECONDS, MEMORY_BYTES - lock.base_bytes, 0)
         return
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)

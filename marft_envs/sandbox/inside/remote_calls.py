@@ -1,8 +1,8 @@
-"""Calls from a tester to the program under test, which runs in another locked process.
+"""Calls from a tester process to the program under test, which runs in another confined process.
 
-Frames are 4 bytes of length and JSON text of ``values``. The program's side answers calls; the tester's side has
-``Remote`` proxies. What comes back is data, or a handle to an object that stays on the program's side. Arguments that
-the function changed in place are changed on the tester's side too.
+A frame is a length of 4 bytes followed by JSON in the notation of ``values``. The program's process answers calls, and
+the tester's process holds ``Remote`` proxies. A call returns data, or a handle to an object that stays in the program's
+process. If the function modifies an argument in place, the tester's copy is modified too.
 """
 
 from __future__ import annotations
@@ -19,24 +19,27 @@ _END = b""
 
 
 class ProgramEnded(BaseException):
-    """The program's process is gone or speaks nonsense. Not an Exception: a test's ``except Exception`` lets it by."""
+    """The program's process ended or sent an invalid frame.
+
+    Not an ``Exception``, so that a test's ``except Exception`` does not catch it.
+    """
 
 
 class Channel:
-    """Frames over one descriptor."""
+    """Frames over one socket or pipe descriptor."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
 
     def send(self, text: str) -> None:
-        """One frame. OSError when the other side is gone."""
+        """Send one frame. Raises OSError if the other side is closed."""
         body = text.encode()
         data = memoryview(len(body).to_bytes(4, "big") + body)
         while data:
             data = data[os.write(self.descriptor, data) :]
 
     def receive(self) -> bytes:
-        """The next frame, empty at the end or for one that is too long."""
+        """Return the next frame; empty bytes at the end of the stream or for a frame that is too long."""
         size = int.from_bytes(self._exactly(4), "big")
         return self._exactly(size) if 0 < size <= _MOST_BYTES else _END
 
@@ -51,11 +54,11 @@ class Channel:
         return b"".join(parts)
 
 
-# ---- the program's side
+# ---- in the program's process
 
 
 def serve(channel: Channel, look_up: Callable[[str], Any]) -> None:
-    """Answer the tester's requests until it goes. look_up: a public name of the program."""
+    """Answer the tester's requests until it closes the channel. look_up: returns the program's object of that name."""
     objects: list[Any] = []
 
     def keep(value: Any) -> int:
@@ -83,7 +86,7 @@ def _perform(operation: str, target: Any, arguments: list[Any], named: dict[str,
         return getattr(target, *arguments)
     if operation == "set":
         return setattr(target, *arguments)
-    return target  # "look": the value itself, or a handle to it
+    return target  # "look"
 
 
 def _text(value: Any) -> str:
@@ -94,16 +97,16 @@ def _text(value: Any) -> str:
 
 
 def _changed(arguments: list[Any], before: list[str]) -> list[Any]:
-    """[index, new value] of the containers among the arguments that are not what they were."""
+    """Return [index, new value] of each container among the arguments that the call has modified."""
     now = [(n, item) for n, item in enumerate(arguments) if type(item) in _REPLACE]
     return [[n, item] for n, item in now if _text(item) != before[n]]
 
 
-# ---- the tester's side
+# ---- in the tester's process
 
 
 class Remote:
-    """A function, class or object of the program. ``_of`` is a name there, or an Opaque handle."""
+    """Proxy of a function, class or object in the program's process. ``_of``: its name there, or an Opaque handle."""
 
     __slots__ = ("_channel", "_of")
 
@@ -121,13 +124,15 @@ class Remote:
         _ask(self._channel, "set", self._of, (name, value), {})
 
     def __bool__(self) -> bool:
-        raise TypeError(f"{self._of} stays with the program: it is neither true nor false here")
+        raise TypeError(
+            f"{self._of} is an object of the program's process: its truth value is not available to the tests"
+        )
 
 
 class Names(dict[str, Any]):
-    """A tester's globals: what it does not define, and what is no builtin, is looked for in the program.
+    """Global variables of the test code. A name that is neither defined nor a builtin is looked up in the program.
 
-    Never the other way round: a program that defines ``len`` or ``sorted`` does not change what the tests compare.
+    Builtins come first: a program that defines ``len`` or ``sorted`` does not change how the tests compare.
     """
 
     def __init__(self, channel: Channel) -> None:
@@ -164,7 +169,7 @@ def _ask(channel: Channel, operation: str, target: Any, arguments: tuple[Any, ..
 
 
 def _handle(value: Any) -> Any:
-    """A proxy goes back as what it stands for."""
+    """Replace proxies by the handles of their objects."""
     if type(value) is Remote and type(value._of) is values.Opaque:
         return value._of
     if type(value) in (list, tuple):
@@ -173,7 +178,10 @@ def _handle(value: Any) -> Any:
 
 
 def _exception(name: str, message: str) -> Exception:
-    """The builtin exception of that name; for one of the program's own, and for SystemExit, a RuntimeError."""
+    """Return the builtin exception of that name, or a RuntimeError for SystemExit and the program's own exceptions.
+
+    Never an AssertionError: a program that raises one must not look like a failed assertion of the tests.
+    """
     kind = getattr(builtins, name, None)
     if isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, (AssertionError, UnicodeError)):
         return kind(message)
@@ -181,7 +189,7 @@ def _exception(name: str, message: str) -> Exception:
 
 
 def _replace(old: Any, new: Any) -> None:
-    """Make the tester's own container what the program's copy became."""
+    """Give the tester's container the contents of the program's copy."""
     if type(old) is type(new) and type(old) in _REPLACE:
         _REPLACE[type(old)](old, new)
 

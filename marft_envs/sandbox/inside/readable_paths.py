@@ -1,6 +1,6 @@
-"""What a program may read: the standard library, the shared libraries, time zones, a few devices; numpy if asked for.
+"""Paths that a program may read: standard library, shared libraries, time zones, a few devices, optionally numpy.
 
-Not ``sys.prefix`` as a whole: installed packages can hold the tests of a data set.
+The rest of ``sys.prefix`` is excluded, because an installed package can contain the tests of a data set.
 """
 
 from __future__ import annotations
@@ -17,10 +17,14 @@ _DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
 
 @dataclass(frozen=True)
 class Readable:
-    """stdlib: its folder, not itself readable. trees: may be read and listed. bound: what a new root must hold.
-    hidden: folders within ``bound`` that must look empty.
+    """The readable paths of one interpreter.
 
-    The importer's list of the folder itself is the server's, made before the lock.
+    Attributes:
+        stdlib: Folder of the standard library. It cannot be listed by a child: the importer uses the list that the
+            server cached before.
+        trees: Files and folders that may be read and listed.
+        bound: Paths that a new root folder must contain.
+        hidden: Folders within ``bound`` that must appear empty.
     """
 
     stdlib: Path
@@ -30,14 +34,14 @@ class Readable:
 
 
 def find(packages: Path | None) -> Readable:
-    """For this interpreter. packages: the folder with numpy, None without it."""
+    """Return the readable paths of this interpreter. packages: the folder that contains numpy, None for no numpy."""
     stdlib = Path(sysconfig.get_path("stdlib"))
     entries = tuple(entry for entry in stdlib.iterdir() if not entry.name.startswith(_NOT_OF_STDLIB))
     libraries = (*_library_folders(), *Path(sys.base_prefix, "lib").glob("*.so*"), *map(Path, _SYSTEM))
     extra = tuple(packages / name for name in ("numpy", "numpy.libs")) if packages else ()
     hidden = tuple(stdlib / name for name in _NOT_OF_STDLIB)
     bound = tuple(dict.fromkeys((stdlib, *libraries)))
-    # the packages come after what is hidden: they may lie below it
+    # numpy may be inside a hidden folder: the server imports it before it enters the namespaces
     return Readable(stdlib, (*entries, *libraries, *extra, *map(Path, _DEVICES)), (*bound, *extra), hidden)
 
 

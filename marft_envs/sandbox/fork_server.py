@@ -1,4 +1,4 @@
-"""The trainer's side of one fork server: started fresh, asked for one run at a time, known to be dead when it is."""
+"""Client side of a fork server: starts the server process, sends it one run at a time, and detects its death."""
 
 from __future__ import annotations
 
@@ -18,46 +18,61 @@ _START = Path(__file__).parent / "inside" / "start.py"
 _ENVIRONMENT = {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "LD_BIND_NOW": "1"}
 _START_S = 60.0
 _GRACE_S = 10.0
+WALL_LIMITS = 10.5
+"""Wall limits after which a run has certainly ended: the server ends a busy program after ten of them."""
 
 
 class ServerDied(RuntimeError):
-    """The server ended, or did not answer in time; what it ran has no result."""
+    """The server ended or did not answer in time. Its current run has no result."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """How a child ended. ended: "by itself", "cpu", "idle", "undecided", "killed" or "fault: ...".
+    """How a child process ended.
 
-    status: exit code, or minus the signal.
+    Attributes:
+        end_reason: "by itself", "cpu", "idle", "undecided", "killed" or "fault: ...".
+        exit_code: Exit code of the process, or minus the number of the signal that ended it.
+        cpu_s: CPU time in seconds.
+        wall_s: Wall time in seconds.
     """
 
-    ended: str
-    status: int
+    end_reason: str
+    exit_code: int
     cpu_s: float
     wall_s: float
 
 
-class Server:
-    """A fork server of one level. packages: the folder of numpy, which it then has loaded; None without."""
+class ForkServer:
+    """One fork server process.
+
+    Args:
+        level: Isolation level of its children.
+        packages: Folder that contains numpy, which the server then imports; None for a server without numpy.
+
+    Raises:
+        SandboxUnavailable: If the server cannot start at this level.
+    """
 
     def __init__(self, level: str, packages: Path | None = None) -> None:
         self.level = level
-        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs, tempfile.TemporaryDirectory(prefix="marft-sandbox-") as new_root:
+        self._control, server_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with server_end, tempfile.TemporaryDirectory(prefix="marft-sandbox-") as new_root:
             Path(new_root).chmod(0o755)
-            # -I would be -E -P -s: here the environment is ours, and fixes the order of sets for the same verdict twice
-            words = [sys.executable, "-P", "-s", "-S", "-X", "utf8", str(_START)]
-            words += [level, str(theirs.fileno()), str(packages or ""), new_root]
+            # Not -I, which ignores the environment: it must fix the hash seed, so that sets have the same order and a
+            # program the same verdict in every run.
+            command = [sys.executable, "-P", "-s", "-S", "-X", "utf8", str(_START)]
+            command += [level, str(server_end.fileno()), str(packages or ""), new_root]
             self._process = subprocess.Popen(
-                words,
+                command,
                 env=_ENVIRONMENT,
                 cwd="/",
-                pass_fds=[theirs.fileno()],
+                pass_fds=[server_end.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             )
-            theirs.close()
+            server_end.close()
             try:
                 answer = self._receive(_START_S)
             except ServerDied as death:
@@ -69,11 +84,19 @@ class Server:
 
     @property
     def pid(self) -> int:
-        """Of the process that was started."""
+        """Process id of the server as it was started."""
         return self._process.pid
 
     def begin(self, limits: Limits, descriptors: list[int]) -> None:
-        """Start a run. descriptors: the spec, then what become 0, 1, 2, ... in the child. Raises ServerDied."""
+        """Start a run.
+
+        Args:
+            limits: Limits of the run.
+            descriptors: The spec of the child, followed by the files that become its descriptors 0, 1, 2, ...
+
+        Raises:
+            ServerDied: If the server has ended.
+        """
         job = {
             "cpu_s": limits.cpu_s,
             "wall_s": limits.wall_s,
@@ -86,18 +109,18 @@ class Server:
             raise ServerDied(str(fault)) from fault
 
     def wait(self, limits: Limits) -> Report:
-        """The end of the run that was begun. Raises ServerDied."""
-        return Report(**json.loads(self._receive(10.5 * limits.wall_s + _GRACE_S)))
+        """Wait for the end of the current run. Raises ServerDied if there is no report in time."""
+        return Report(**json.loads(self._receive(WALL_LIMITS * limits.wall_s + _GRACE_S)))
 
     def kill_run(self) -> None:
-        """End the run before its time; its report still comes."""
+        """Kill the current run. Its report is still sent."""
         try:
             self._control.send(b"kill")
         except OSError as fault:
             raise ServerDied(str(fault)) from fault
 
     def fileno(self) -> int:
-        """Readable when a report is there: for ``select``."""
+        """Return a descriptor for ``select``, readable when a report is available."""
         return self._control.fileno()
 
     def _receive(self, timeout_s: float) -> bytes:
@@ -112,20 +135,17 @@ class Server:
         return message
 
     def close(self) -> None:
-        """End the server and what it runs."""
+        """Kill the server and its current run."""
         self._control.close()
         self._process.kill()
         self._process.wait()
 
     def forget(self) -> None:
-        """In a forked copy of the trainer: drop the descriptor, and leave the process to the original."""
+        """Close the socket in a forked copy of this process. The server belongs to the original process."""
         self._control.close()
-        self._process.returncode = 0  # not ours: Popen must not wait for it
+        self._process.returncode = 0  # otherwise Popen would wait for a process that is not a child
 
 
-def send_spec(spec: dict[str, Any]) -> bytes:
-    """The spec of a child as it reads it."""
+def encode_spec(spec: dict[str, Any]) -> bytes:
+    """Return the spec of a child in the format that the child reads."""
     return json.dumps(spec).encode()
-
-
-__all__ = ["Report", "Server", "ServerDied", "send_spec"]
