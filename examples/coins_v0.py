@@ -1,4 +1,4 @@
-"""A whole task: ``import coins_v0`` makes ``marft_envs.coins_v0.env()``, and all that CONTRIBUTING.md promises."""
+"""A complete task in one file: ``import coins_v0`` registers the environment ``marft_envs.coins_v0``."""
 
 from typing import Literal
 
@@ -14,7 +14,7 @@ class Coins(Task):
 
     The answer is read as in `math_v0`: a marked number, or a reply that is one number.
 
-    Data: made here, 1000 problems; the splits share none.
+    Data: 1,000 generated problems; no problem is in two splits.
 
     Version history: v0, first version.
     """

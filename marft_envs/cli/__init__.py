@@ -1,1 +1,1 @@
-"""The command line: ``python -m marft_envs list | new-task | play | docs``."""
+"""Commands of ``python -m marft_envs``: list, new-task, play, docs."""

@@ -1,43 +1,59 @@
-"""Doc pages: the docstring of each versioned module, as docs/environments/<name>.md."""
+"""``python -m marft_envs docs`` and ``list``: write, check and summarize the doc pages of environments.
+
+The page of an environment is the docstring of its versioned module, as docs/environments/<name>.md.
+"""
 
 from __future__ import annotations
 
 import inspect
 from pathlib import Path
 
-from marft_envs.registry import environment_module
+from marft_envs.registry import environment_module, names
 from marft_envs.registry.versioned_names import without_module
 
 FOLDER = Path("docs") / "environments"
 
 
 def page(name: str) -> str:
-    """The page of an environment as Markdown."""
+    """Return the page of an environment as Markdown."""
     return f"# {without_module(name)}\n\n{inspect.cleandoc(environment_module(name).__doc__ or '').strip()}\n"
 
 
-def summary(name: str) -> str:
-    """The first line of an environment's page."""
-    return page(name).splitlines()[2]
+def environment_list() -> list[str]:
+    """Return one line for each environment: its name and the first line of its page."""
+    return [f"{name:<12} {page(name).splitlines()[2]}" for name in names()]
 
 
-def write(names: tuple[str, ...], folder: Path) -> list[Path]:
-    """Write the pages of ``names`` into ``folder``; -> the files."""
-    pages = {folder / f"{without_module(name)}.md": page(name) for name in names}
+def write(environments: tuple[str, ...], folder: Path) -> list[Path]:
+    """Write the pages of ``environments`` into ``folder``. Return the paths of the files."""
+    pages = {folder / f"{without_module(name)}.md": page(name) for name in environments}
     folder.mkdir(parents=True, exist_ok=True)
     for path, text in pages.items():
         path.write_text(text, encoding="utf-8")
     return list(pages)
 
 
-def outdated(names: tuple[str, ...], folder: Path) -> list[str]:
-    """What is wrong with the pages in ``folder``, a line each: missing, out of date, or of another one."""
-    pages = {without_module(name): page(name) for name in names}
-    found = {path.stem: path for path in folder.glob("*_v*.md")}
-    faults = [f"{folder / name}.md: missing" for name in pages if name not in found]
-    for name, path in sorted(found.items()):
+def outdated(environments: tuple[str, ...], folder: Path) -> list[str]:
+    """Return one line for each page in ``folder`` that is missing, outdated, or of no environment."""
+    pages = {without_module(name): page(name) for name in environments}
+    files = {path.stem: path for path in folder.glob("*_v*.md")}
+    problems = [f"{folder / name}.md: missing" for name in pages if name not in files]
+    for name, path in sorted(files.items()):
         if name not in pages:
-            faults.append(f"{path}: no page of {', '.join(pages)}")
+            problems.append(f"{path}: not a page of {', '.join(pages)}")
         elif path.read_text(encoding="utf-8") != pages[name]:
-            faults.append(f"{path}: not the docstring of {name}")
-    return faults
+            problems.append(f"{path}: differs from the docstring of {name}")
+    return problems
+
+
+def write_or_check(environments: tuple[str, ...], folder: Path, *, check: bool) -> int:
+    """Write the pages, or with ``check`` compare them. Return the exit code, 1 if a page is outdated."""
+    if not check:
+        print("\n".join(map(str, write(environments, folder))))
+        return 0
+    problems = outdated(environments, folder)
+    if problems:
+        print("\n".join([*problems, "To update the pages, run: python -m marft_envs docs"]))
+        return 1
+    print(f"{len(environments)} pages are up to date")
+    return 0

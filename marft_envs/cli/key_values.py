@@ -1,4 +1,4 @@
-"""KEY=VALUE words of a command line, read in one way by every command."""
+"""Parser of KEY=VALUE arguments, shared by all commands."""
 
 from __future__ import annotations
 

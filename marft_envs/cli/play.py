@@ -1,4 +1,4 @@
-"""``python -m marft_envs play``: answer a problem on the terminal, in the place of every agent."""
+"""``python -m marft_envs play``: play one episode on the terminal, typing the replies of all agents."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from typing import Any
 from marft_envs.game.flex_mg import FlexMG
 from marft_envs.registry import make
 
-HOW_TO_REPLY = "one line; or start with ``` or an empty line, write several, and end with a line that is a dot"
+HOW_TO_REPLY = (
+    "one line; or start with ``` or an empty line, type several lines, and end with a line that is only a dot"
+)
 
 
 def typed_reply(prompt: str) -> str:
-    """Read one reply from the terminal, in the form of ``HOW_TO_REPLY``.
+    """Read one reply from the terminal, in the form that ``HOW_TO_REPLY`` describes.
 
-    The end of input ends a reply of several lines.
+    The end of the input also ends a reply of several lines.
 
     Raises:
         EOFError: The input ended before the reply began.

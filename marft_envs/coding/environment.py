@@ -10,15 +10,17 @@ from marft_envs.coding.problems.list_programs import GENERATORS
 from marft_envs.coding.teams import TEAMS
 from marft_envs.game.flex_mg import FlexMG
 from marft_envs.game.order_enforcing import OrderEnforcing
-from marft_envs.registry.env_arguments import Subject, documented
+from marft_envs.registry.env_arguments import DatasetEnvironment, with_full_signature
 from marft_envs.task import Task
 from marft_envs.team.team import Team
 
-CODING = Subject("code_v0", GENERATORS | {name: partial(datasets.load, name) for name in datasets.NAMES}, TEAMS)
+CODING = DatasetEnvironment(
+    "code_v0", GENERATORS | {name: partial(datasets.load, name) for name in datasets.NAMES}, TEAMS
+)
 DATASETS = tuple(CODING.datasets)
 
 
-@documented
+@with_full_signature
 def raw_env(
     dataset: str | Task = "list_programs",
     *,
@@ -28,10 +30,10 @@ def raw_env(
     **arguments: Any,
 ) -> FlexMG:
     """The game without the guard; the arguments are those of ``marft_envs.code_v0``."""
-    return CODING.game(dataset, team, arguments, dependency=dependency, stop=stop)
+    return CODING.make(dataset, team, arguments, dependency=dependency, stop=stop)
 
 
-@documented
+@with_full_signature
 def env(dataset: str | Task = "list_programs", **arguments: Any) -> OrderEnforcing:
     """The game behind the guard that enforces the order of calls; arguments as ``raw_env``."""
     return OrderEnforcing(raw_env(dataset, **arguments))

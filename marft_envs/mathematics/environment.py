@@ -23,7 +23,9 @@ GENERATORS: dict[str, Callable[..., Task]] = {
     "word_problems": WordProblems, "arithmetic": Arithmetic, "one_step": OneStep, "relay": Relay, "report": Report,
     "curriculum": Curriculum,
 }  # fmt: skip
-MATHEMATICS = DatasetEnvironment("math_v0", GENERATORS | {name: partial(datasets.load, name) for name in datasets.NAMES}, TEAMS)
+MATHEMATICS = DatasetEnvironment(
+    "math_v0", GENERATORS | {name: partial(datasets.load, name) for name in datasets.NAMES}, TEAMS
+)
 DATASETS = tuple(MATHEMATICS.datasets)
 
 

@@ -1,9 +1,10 @@
-"""Environments from other installed packages: entry points of the group ``marft_envs.tasks``.
+"""Environments of other installed packages, found through entry points of the group ``marft_envs.tasks``.
 
     [project.entry-points."marft_envs.tasks"]
-    coins_v0 = "my_package.coins"        # the environment's name = the module (or module:Class) that registers it
+    coins_v0 = "my_package.coins"    # name of the environment = module (or module:Class) that registers it
 
-Nothing is loaded, and no metadata is read, before an unknown name is asked for or all environments are listed.
+A plug-in is loaded, and package metadata is read, only when an unknown name is requested or all environments are
+listed.
 """
 
 from __future__ import annotations
@@ -15,15 +16,23 @@ from typing import Any
 
 GROUP = "marft_envs.tasks"
 _broken: dict[str, str] = {}
+"""Error messages of plug-ins that failed to load, by the name of the environment; each is reported once."""
 
 
 class PluginError(ValueError):
-    """Another package's environment could not be loaded; the message names the package."""
+    """An environment of another package cannot be loaded; the message names the package."""
 
 
 def load(name: str) -> bool:
-    """Load the plug-in that brings ``name``: False where there is none, PluginError where it is broken."""
-    for point in _points():
+    """Load the plug-in that registers ``name``.
+
+    Returns:
+        False if there is no such plug-in.
+
+    Raises:
+        PluginError: The plug-in cannot be imported.
+    """
+    for point in _entry_points():
         if point.name == name:
             _load(point)
             return True
@@ -31,8 +40,12 @@ def load(name: str) -> bool:
 
 
 def load_all(is_known: Callable[[str], bool]) -> None:
-    """Load each plug-in whose name is not known yet. A broken one is a warning, told once."""
-    for point in _points():
+    """Load the plug-ins whose environments are not known yet. Warn once about each plug-in that fails.
+
+    Args:
+        is_known: Returns whether an environment of that name is registered.
+    """
+    for point in _entry_points():
         if is_known(point.name) or point.name in _broken:
             continue
         try:
@@ -44,14 +57,14 @@ def load_all(is_known: Callable[[str], bool]) -> None:
             warnings.warn(str(fault), stacklevel=3)
 
 
-def _points() -> Any:
-    return import_module("importlib.metadata").entry_points(group=GROUP)  # imported late: it costs tens of ms
+def _entry_points() -> Any:
+    return import_module("importlib.metadata").entry_points(group=GROUP)  # imported here because it takes 10 to 50 ms
 
 
 def _load(point: Any) -> None:
     try:
         point.load()
-    except Exception as fault:  # the boundary to other people's code
+    except Exception as fault:  # other people's code may raise anything
         raise PluginError(f"{_origin(point)}: loading {point.value} failed: {type(fault).__name__}: {fault}") from fault
 
 

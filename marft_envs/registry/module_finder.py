@@ -1,8 +1,7 @@
-"""The versioned module of a registered task, ``marft_envs.coins_v0``, without a file of that name.
+"""Import of a registered task as a module, such as ``marft_envs.coins_v0``, that has no file.
 
-A finder at the end of ``sys.meta_path`` makes ``import marft_envs.coins_v0`` work once ``coins_v0`` is registered. The
-module has ``env()``, ``raw_env()``, ``TEAMS`` and the doc page as its docstring. A built-in environment has a file,
-which Python finds first.
+A finder at the end of ``sys.meta_path`` creates the module when it is imported. The module has ``env()``,
+``raw_env()``, ``TEAMS`` and the doc page as its docstring. A built-in environment has a file, which Python finds first.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import Any
 
 from marft_envs.game.flex_mg import FlexMG
 from marft_envs.game.order_enforcing import OrderEnforcing
-from marft_envs.registry.doc_pages import page_of_task
+from marft_envs.registry.doc_pages import task_page
 from marft_envs.registry.registration import Registration
 from marft_envs.task import Task
 from marft_envs.team.presets import neutral_instructions, preset_teams
@@ -37,7 +36,7 @@ class EnvFactory:
         self.__module__ = f"marft_envs.{name}"
         self.__signature__ = look_up(name).signature()
         order = "with" if enforces_order else "without"
-        self.__doc__ = f"Make {name} {order} the check of call order; the module's page lists the arguments."
+        self.__doc__ = f"Make {name} {order} the check of call order. The module's docstring lists the arguments."
 
     def __call__(self, **arguments: Any) -> FlexMG | OrderEnforcing:
         game = self.look_up(self.name).raw_env(**arguments)
@@ -62,13 +61,13 @@ def fill_module(module: ModuleType, name: str, look_up: Callable[[str], Registra
         "env": EnvFactory(name, True, look_up),
         "raw_env": EnvFactory(name, False, look_up),
         "TEAMS": tuple(preset_teams(neutral_instructions(""))),
-        "__doc__": page_of_task(look_up(name)),
+        "__doc__": task_page(look_up(name)),
     }
     vars(module).update(contents)
 
 
 class _Finder(MetaPathFinder, Loader):
-    """Finds ``marft_envs.<name>_v<N>`` where ``find`` knows a registration of that name."""
+    """Finds ``marft_envs.<name>_v<N>`` if ``find`` returns a registration of that name."""
 
     def __init__(self, find: Callable[[str], Registration | None]) -> None:
         self.find = find

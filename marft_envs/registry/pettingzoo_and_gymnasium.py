@@ -1,4 +1,4 @@
-"""Registration with PettingZoo's and Gymnasium's own registries."""
+"""Registration of environments with PettingZoo and Gymnasium."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import gymnasium
 from marft_envs.registry.versioned_names import BUILT_IN, pettingzoo_id
 
 
-def announce(name: str) -> None:
+def register_in_libraries(name: str) -> None:
     """Register an environment with Gymnasium and PettingZoo.
 
-    Afterwards ``gymnasium.make("marft/math-v0")`` works, and so does ``pettingzoo.make("aec", "marft/math-v0")`` where
-    PettingZoo has a registry (1.27 and later). Nothing is imported before one of them is called.
+    Afterwards ``gymnasium.make("marft/math-v0")`` and, with PettingZoo 1.27 or later,
+    ``pettingzoo.make("aec", "marft/math-v0")`` return it. The environment's module is imported only then.
     """
     if pettingzoo_id(name) not in gymnasium.registry:
         gymnasium.register(
@@ -27,7 +27,7 @@ def announce(name: str) -> None:
         register("aec", pettingzoo_id(name), entry_point=f"marft_envs.{name}:env")
 
 
-def announce_built_in() -> None:
-    """Announce every built-in environment."""
+def register_built_in() -> None:
+    """Register every built-in environment with Gymnasium and PettingZoo."""
     for name in BUILT_IN:
-        announce(name)
+        register_in_libraries(name)

@@ -1,4 +1,4 @@
-"""A task registered as an environment: what the decorator records, and the checks of what may be registered."""
+"""Record of a task that is registered as an environment, and validation of what can be registered."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from marft_envs.game.flex_mg import FlexMG
-from marft_envs.registry.env_arguments import GAME, TEAM, choose_team, make_game, task_parameters
+from marft_envs.registry.env_arguments import (
+    GAME_PARAMETERS,
+    TEAM_ARGUMENTS,
+    choose_team,
+    make_game,
+    task_parameters,
+)
 from marft_envs.task import Task
 from marft_envs.team.presets import neutral_instructions, preset_teams
 from marft_envs.team.team import Team
@@ -31,7 +37,7 @@ class Registration:
         name: The environment's name with its version, ``coins_v0``.
         task: The Task class.
         team: The default team, by name or as a Team.
-        instructions: What the roles of preset teams are told of the task.
+        instructions: The description of the task in the instructions of preset teams.
         page: The class's docstring, which is the doc page.
     """
 
@@ -53,7 +59,7 @@ class Registration:
     def signature(self) -> inspect.Signature:
         """Return the signature of ``env()`` with all arguments, for help() and editors."""
         own = [p.replace(kind=p.KEYWORD_ONLY) for p in task_parameters(self.task).values()]
-        return inspect.Signature([*_TEAM_PARAMETERS, *own, *GAME.values()])
+        return inspect.Signature([*_TEAM_PARAMETERS, *own, *GAME_PARAMETERS.values()])
 
 
 def check_registration(name: str, version: int, task: type[Task]) -> None:
@@ -61,20 +67,24 @@ def check_registration(name: str, version: int, task: type[Task]) -> None:
     if not isinstance(name, str) or not re.fullmatch("[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
         raise RegistrationError(f"name={name!r}: expected lower-case letters, digits and _, as in 'coins'")
     if re.search(r"_v\d+$", name):
-        raise RegistrationError(f"name={name!r}: expected it without the version, which is version={name[-1]}")
+        raise RegistrationError(f"name={name!r}: expected a name without the version; pass version={name[-1]}")
     if isinstance(version, bool) or not isinstance(version, int) or version < 0:
         raise RegistrationError(f"version={version!r}: expected an integer of at least 0")
     if not inspect.isclass(task) or not issubclass(task, Task):
         raise RegistrationError(f"@register({name!r}) on {task!r}: expected a subclass of marft_envs.Task")
     missing = sorted(getattr(task, "__abstractmethods__", ()))
     if missing:
-        raise RegistrationError(f"{task.__name__} lacks {' and '.join(missing)}: expected problem and grade")
+        raise RegistrationError(
+            f"{task.__name__} lacks {' and '.join(missing)}: expected the methods problem and grade"
+        )
     for key, parameter in task_parameters(task).items():
         if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
-            raise RegistrationError(f"{task.__name__} takes {parameter}: expected arguments with names")
-        if key in GAME or key in TEAM:
-            raise RegistrationError(f"{task.__name__} takes {key!r}: expected another name, the game has that one")
+            raise RegistrationError(f"{task.__name__} takes {parameter}: expected named parameters only")
+        if key in GAME_PARAMETERS or key in TEAM_ARGUMENTS:
+            raise RegistrationError(
+                f"{task.__name__} takes {key!r}: expected another name, because env() has a parameter of that name"
+            )
         if parameter.default is parameter.empty:
             raise RegistrationError(
-                f"{task.__name__} argument {key!r} has no default: expected one, so that env() works"
+                f"{task.__name__} argument {key!r} has no default: expected one, so that env() works without arguments"
             )

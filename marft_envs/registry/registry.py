@@ -1,11 +1,12 @@
-"""Registering tasks and making environments by name.
+"""Registration of tasks, and environments by name.
 
-A versioned name such as ``coins_v0`` is a module of its own, ``marft_envs.coins_v0``, with ``env()``, ``raw_env()`` and
-a docstring that is the doc page. There are three kinds:
+Every environment has a versioned name, such as ``coins_v0``, and a module ``marft_envs.coins_v0`` with ``env()``,
+``raw_env()`` and a docstring that is the doc page. An environment is one of these:
 
-* built in: a file ``marft_envs/<name>_v<N>.py``, imported when it is first used;
-* registered: ``@register("coins", version=0)`` on a Task class, anywhere; its module is made when it is first used;
-* from another package: an entry point of the group ``marft_envs.tasks`` (``entry_points.py``).
+* built in: a file ``marft_envs/<name>_v<N>.py``, which is imported when it is first used;
+* registered: a Task class, anywhere, with the decorator ``@register("coins", version=0)``; its module is created when
+  it is first used;
+* of another package: an entry point of the group ``marft_envs.tasks`` (see ``entry_points.py``).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from pettingzoo import AECEnv
 from marft_envs.arguments import did_you_mean, expected_one_of
 from marft_envs.registry import entry_points
 from marft_envs.registry.module_finder import fill_module, install_finder
-from marft_envs.registry.pettingzoo_and_gymnasium import announce
+from marft_envs.registry.pettingzoo_and_gymnasium import register_in_libraries
 from marft_envs.registry.registration import Registration, RegistrationError, check_registration
 from marft_envs.registry.versioned_names import BUILT_IN
 from marft_envs.task import Task, with_index_check
@@ -34,23 +35,23 @@ _REGISTERED: dict[str, Registration] = {}
 
 
 class UnknownEnvironment(ValueError):
-    """No environment has that name; the message lists the known ones."""
+    """No environment has this name; the message lists the known names."""
 
 
 def register(
     name: str, *, version: int = 0, team: str | Team = "solo", instructions: str = ""
 ) -> Callable[[TaskClass], TaskClass]:
-    """Class decorator that makes a Task the environment ``<name>_v<version>``.
+    """Return a class decorator that registers a Task as the environment ``<name>_v<version>``.
 
     Every argument of the task's constructor becomes an argument of ``env()``, and the class's docstring becomes the doc
     page. ``problem`` is wrapped to validate its index.
 
     Args:
         name: Lower-case letters, digits and ``_``, without the version.
-        version: Raised by whatever can change learning.
+        version: Raise it with every change that can affect learning.
         team: The default team: a preset by name ("solo", "duo", ...) or a Team of your own.
-        instructions: What the roles of preset teams are told of the task; by default the first paragraph of the
-            class's docstring.
+        instructions: The description of the task in the instructions of preset teams; by default the first paragraph
+            of the class's docstring.
 
     Raises:
         RegistrationError: The name, the version, the class or the team cannot be registered.
@@ -61,19 +62,21 @@ def register(
         full = f"{name}_v{version}"
         page = inspect.cleandoc(task.__doc__ or "")
         if not page:
-            raise RegistrationError(f"{task.__name__} has no docstring: expected one, it is the doc page of {full}")
-        told = instructions or " ".join(page.split("\n\n")[0].split())
-        presets = preset_teams(neutral_instructions(told))
+            raise RegistrationError(
+                f"{task.__name__} has no docstring: expected one, because it is the doc page of {full}"
+            )
+        description = instructions or " ".join(page.split("\n\n")[0].split())
+        presets = preset_teams(neutral_instructions(description))
         if not isinstance(team, Team) and team not in presets:
             raise RegistrationError(expected_one_of("team", team, presets, ", or a Team"))
         _check_free(full, task)
         task.name, task.version = name, version
         task.problem = with_index_check(task.problem)  # type: ignore[method-assign,assignment]
-        _REGISTERED[full] = Registration(full, task, team, told, page)
+        _REGISTERED[full] = Registration(full, task, team, description, page)
         module = sys.modules.get(task.__module__)
         if module is not None and task.__module__ == f"marft_envs.{full}":
             fill_module(module, full, _REGISTERED.__getitem__)
-        announce(full)
+        register_in_libraries(full)
         return task
 
     return decorate
@@ -101,7 +104,7 @@ def _location(task: type[Task]) -> str:
 def names() -> tuple[str, ...]:
     """Return the names of all environments, sorted.
 
-    Entry points of other packages are loaded; a broken one is left out with a warning that names its package.
+    Entry points of other packages are loaded. A plug-in that fails is omitted, with a warning that names its package.
     """
     entry_points.load_all(is_known)
     return tuple(sorted({*BUILT_IN, *_REGISTERED}))
@@ -116,18 +119,18 @@ def environment_module(name: str) -> ModuleType:
     """Return the versioned module ``marft_envs.<name>``.
 
     Args:
-        name: ``coins_v0``, or ``my_tasks:coins_v0`` to import the module ``my_tasks`` first, which registers it (also
-            in a worker process).
+        name: ``coins_v0``, or ``my_tasks:coins_v0`` to import the module ``my_tasks`` first, which registers the
+            environment. The second form also works in a worker process.
 
     Raises:
-        UnknownEnvironment: There is none of that name; the message suggests the nearest one.
+        UnknownEnvironment: No environment has this name; the message suggests the nearest one.
     """
-    where, _, name = name.rpartition(":") if isinstance(name, str) else ("", "", name)
-    if where:
+    module, _, name = name.rpartition(":") if isinstance(name, str) else ("", "", name)
+    if module:
         try:
-            importlib.import_module(where)
+            importlib.import_module(module)
         except ModuleNotFoundError as fault:
-            raise UnknownEnvironment(f"{where}:{name}: {fault}; expected an importable module before ':'") from fault
+            raise UnknownEnvironment(f"{module}:{name}: {fault}; expected an importable module before ':'") from fault
     if not is_known(name) and _find(name) is None:
         known = names()
         raise UnknownEnvironment(f"environment {name!r}: expected one of {', '.join(known)}{did_you_mean(name, known)}")
@@ -135,12 +138,25 @@ def environment_module(name: str) -> ModuleType:
 
 
 def make(name: str, **arguments: Any) -> AECEnv[Any, Any, Any]:
-    """Return ``marft_envs.<name>.env(**arguments)``; see ``environment_module`` for the forms of ``name``."""
+    """Make an environment by name.
+
+    Args:
+        name: ``coins_v0``, or ``my_tasks:coins_v0`` to import the module ``my_tasks`` first.
+        **arguments: Arguments of the environment, as its page lists them (``help(marft_envs.coins_v0)``).
+
+    Returns:
+        The PettingZoo environment ``marft_envs.<name>.env(**arguments)``.
+
+    Raises:
+        UnknownEnvironment: No environment has this name; the message suggests the nearest one.
+        ValueError: An argument is unknown, or a value is not allowed.
+    """
     environment: AECEnv[Any, Any, Any] = environment_module(name).env(**arguments)
     return environment
 
 
 def _find(name: str) -> Registration | None:
+    """Return the registration of a name, after loading the plug-in that registers it, if any."""
     if not is_known(name):
         entry_points.load(name)
     return _REGISTERED.get(name)

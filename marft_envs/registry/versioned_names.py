@@ -1,4 +1,4 @@
-"""Names of versioned environments: their form, those that are built in, and their id in other registries."""
+"""Names of environments: their form, the built-in ones, and their ids in PettingZoo and Gymnasium."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _VERSIONED = re.compile(r"[a-z][a-z0-9_]*_v\d+")
 _PACKAGE = Path(__file__).parents[1]
 
 BUILT_IN = tuple(m.name for m in pkgutil.iter_modules([str(_PACKAGE)]) if _VERSIONED.fullmatch(m.name))
-"""The environments with a file of their own, ``marft_envs/<name>_v<N>.py``."""
+"""The names of the built-in environments, each a file ``marft_envs/<name>_v<N>.py``."""
 
 
 def is_versioned(name: str) -> bool:
-    """Return whether ``name`` has the form of an environment's name, as ``coins_v0`` has."""
+    """Return whether ``name`` has the form of an environment's name, such as ``coins_v0``."""
     return _VERSIONED.fullmatch(name) is not None
 
 
@@ -26,7 +26,7 @@ def pettingzoo_id(name: str) -> str:
 
 
 def without_module(name: str) -> str:
-    """Return the environment's own name: ``coins_v0`` for ``my_tasks:coins_v0``."""
+    """Return the name of an environment without its module: ``coins_v0`` for ``my_tasks:coins_v0``."""
     return name.rpartition(":")[2]
 
 

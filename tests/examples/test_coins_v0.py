@@ -1,4 +1,4 @@
-"""The example task is short, keeps the contract, and is played."""
+"""The example task is short, passes the checks, and can be played."""
 
 import ast
 import importlib
@@ -9,7 +9,7 @@ import pytest
 
 import marft_envs
 from marft_envs import registry
-from marft_envs.batch.runner import BatchRunner
+from marft_envs.batch import BatchRunner
 from marft_envs.testing import check_env, check_task
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples"
@@ -17,7 +17,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "examples"
 
 @pytest.fixture
 def coins(monkeypatch):
-    """The example, registered for the time of a test."""
+    """The example task, registered for one test."""
     monkeypatch.syspath_prepend(FOLDER)
     monkeypatch.setattr(registry.registry, "_REGISTERED", dict(registry.registry._REGISTERED))
     yield importlib.import_module("coins_v0")
@@ -25,7 +25,7 @@ def coins(monkeypatch):
 
 
 def code_lines(path):
-    """Lines with code: without blank ones, comments and docstrings."""
+    """Count the lines of code, without blank lines, comments and docstrings."""
     source = path.read_text()
     tree = ast.parse(source)
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
@@ -35,23 +35,23 @@ def code_lines(path):
     return sum(bool(text.strip()) and not text.strip().startswith("#") and n not in inside for n, text in lines)
 
 
-def test_it_is_one_short_file():
+def test_the_example_is_short():
     assert code_lines(FOLDER / "coins_v0.py") <= 17
 
 
-def test_it_keeps_the_contract(coins):
+def test_the_example_passes_the_checks(coins):
     assert not check_task(coins.Coins, skip=["seeds_differ"]).not_checked.keys() - {"seeds_differ"}
     assert not check_env(marft_envs.coins_v0.env).not_checked
 
 
-def test_its_splits_share_no_problem(coins):
+def test_the_splits_share_no_problem(coins):
     splits = [coins.Coins(split=split) for split in ("train", "test")]
     train, test = ({task.problem(i).prompt for i in range(task.size)} for task in splits)
     assert (len(train), len(test)) == (800, 200)
     assert not train & test
 
 
-def test_a_problem_by_hand(coins):
+def test_a_problem_computed_by_hand(coins):
     task = coins.Coins()
     problem = next(p for p in map(task.problem, range(800)) if p.prompt.startswith("3 quarters, 4 dimes and 2 "))
     assert problem.gold == "117"  # 75 + 40 + 2
@@ -59,7 +59,7 @@ def test_a_problem_by_hand(coins):
     assert task.grade("117 dimes", problem).score == 0.0
 
 
-def test_it_is_played_in_a_batch(coins):
+def test_a_batch_of_episodes(coins):
     runner = BatchRunner(marft_envs.coins_v0.env(split="test"), size=4)
     prompts = []
 

@@ -1,6 +1,7 @@
-"""Both graders in Ray actors, plain, with threads and async; in a venv with ray. Prints one line of JSON.
+"""Run both graders in Ray actors (plain, with threads, asynchronous). Print a report as one line of JSON.
 
-Ray gives its workers niceness 15 unless RAY_worker_niceness says otherwise: beside other work that is hardly any CPU.
+Needs a virtual environment with ray. Ray runs its workers with niceness 15 by default, which leaves them almost no CPU
+time on a busy machine; RAY_worker_niceness sets another value.
 """
 
 import json
@@ -29,7 +30,7 @@ PROGRAMS = [
 
 
 def wrong_verdicts():
-    """What is not as it should be; empty where all is well."""
+    """Return the verdicts that differ from the expected ones, and the faults of the symbolic worker."""
     wrong = []
     for reply, gold, score in REPLIES:
         verdict = grade_reply(reply, gold)
@@ -58,7 +59,7 @@ class Asynchronous:
 
 
 def descendants(pid):
-    """Of a process, by /proc."""
+    """Return the ids of all child processes of a process and of their children, from /proc."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return [int(child) for child in children] + [below for child in children for below in descendants(child)]
 
@@ -70,7 +71,7 @@ def alive(pid):
         return False
 
 
-os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 - as Ray spells it
+os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 - the name that Ray uses
 ray.init(num_cpus=2, include_dashboard=False, logging_level="ERROR", log_to_driver=False)
 plain, threaded, asynchronous = Plain.remote(), Plain.options(max_concurrency=4).remote(), Asynchronous.remote()
 jobs = {"plain": plain.work.remote(), "async": asynchronous.work.remote()}

@@ -1,4 +1,4 @@
-"""An episode through RLlib's PettingZooEnv; run in a venv with ray[rllib]. Prints what happened as one line of JSON."""
+"""Play an episode through RLlib's PettingZooEnv. Print a report as one line of JSON. Needs a venv with ray[rllib]."""
 
 import json
 
@@ -12,7 +12,7 @@ observations, reset_infos = env.reset(seed=1, options={"index": 7})
 gold = env.env.unwrapped.problem.gold
 turns, rewards, done = [], {}, False
 while not done:
-    (agent,) = observations  # RLlib's wrapper hands out the selected agent's observation only
+    (agent,) = observations  # RLlib's wrapper returns only the observation of the selected agent
     turns.append(agent)
     assert env.observation_space[agent].contains(observations[agent])
     observations, rewards, terminated, truncated, _ = env.step({agent: gold})

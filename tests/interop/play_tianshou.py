@@ -1,4 +1,4 @@
-"""An episode through tianshou's PettingZooEnv, in a venv with tianshou. Prints what happened as one line of JSON."""
+"""Play an episode through tianshou's PettingZooEnv. Print a report as one line of JSON. Needs a venv with tianshou."""
 
 import json
 from importlib.metadata import version

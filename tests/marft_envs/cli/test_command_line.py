@@ -1,4 +1,4 @@
-"""python -m marft_envs: list, new-task, play, docs; wrong input is one line and exit code 2."""
+"""The commands of ``python -m marft_envs``, and their error messages and exit codes."""
 
 import io
 import subprocess
@@ -9,14 +9,14 @@ import pytest
 
 from marft_envs import make
 from marft_envs.__main__ import main
-from marft_envs.cli.play import reference_text, typed_reply
+from marft_envs.cli.play import HOW_TO_REPLY, reference_text, typed_reply
 from marft_envs.coding.code_task import CodeItem, CodeTask
 from marft_envs.registry.versioned_names import BUILT_IN
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def test_list_has_a_line_each(capsys):
+def test_list_prints_one_line_per_environment(capsys):
     assert main(["list"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert "math_v0      Mathematics problems for a team that ends with one answer." in lines
@@ -33,8 +33,8 @@ def test_a_new_task_passes_its_own_test(tmp_path, capsys):
     assert "2 passed" in run.stdout, run.stdout + run.stderr
 
 
-def test_a_new_task_is_linted(tmp_path):
-    """By our own rules; the order of imports (I) depends on whose project it is."""
+def test_a_new_task_passes_the_linter(tmp_path):
+    """With the rules of this repository, except the order of imports (I), which depends on the project."""
     main(["new-task", "coins", "--into", str(tmp_path)])
     (tmp_path / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text())
     for command in (["check", "--ignore", "I001"], ["format", "--check"]):
@@ -50,10 +50,10 @@ def test_a_new_task_is_linted(tmp_path):
         (["new-task", "3coins"], "name '3coins': expected lower-case words"),
         (["new-task", "two words"], "name 'two words': expected lower-case words"),
         (["new-task", "class"], "name 'class': expected lower-case words"),
-        (["new-task", "coins_v1"], "name 'coins_v1': expected it without the version"),
+        (["new-task", "coins_v1"], "name 'coins_v1': expected a name without a version"),
         (["new-task", "math"], "name 'math': math_v0 exists already"),
         (["new-task", "coins", "--into", "full"], "coins_v0.py exists: expected another name"),
-        (["new-task", "coins", "--into", "full/coins_v0.py"], "it is a file, expected a folder"),
+        (["new-task", "coins", "--into", "full/coins_v0.py"], "this is a file, expected a folder"),
         (["play", "maths_v0"], f"environment 'maths_v0': expected one of {', '.join(BUILT_IN)}"),
         (["play", "math_v0", "--team", "pair"], "team='pair': expected one of solo"),
         (["play", "math_v0", "--env-arg", "rounds"], "--env-arg rounds: expected KEY=VALUE"),
@@ -63,25 +63,25 @@ def test_a_new_task_is_linted(tmp_path):
         (["docs", "maths_v0"], f"environment 'maths_v0': expected one of {', '.join(BUILT_IN)}"),
     ],
 )
-def test_wrong_input_is_one_line_and_exit_code_2(words, message, tmp_path, monkeypatch, capsys):
+def test_wrong_input_prints_one_line_and_exits_with_code_2(words, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "coins_v0.py").write_text("")
     assert main(words) == 2
-    told = capsys.readouterr()
-    assert message in told.err and told.err.count("\n") == 1 and not told.out
+    captured = capsys.readouterr()
+    assert message in captured.err and captured.err.count("\n") == 1 and not captured.out
     assert [p.name for p in tmp_path.rglob("*")] == ["full", "coins_v0.py"]
 
 
 def test_play_by_hand(monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", io.StringIO("thirteen and fourteen\n27\n"))
     assert main(["play", "math_v0", "--index", "3"]) == 0
-    told = capsys.readouterr().out
-    assert "--- actor_0 reads" in told and "[user reasoner_0] thirteen and fourteen" in told
-    assert "team score 1; the gold answer: 27" in told
+    output = capsys.readouterr().out
+    assert "--- actor_0 reads" in output and "[user reasoner_0] thirteen and fourteen" in output
+    assert "team score 1; the gold answer: 27" in output
 
 
-def test_play_takes_what_env_takes(monkeypatch, capsys):
+def test_play_passes_arguments_to_env(monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", io.StringIO("first\nsecond\n"))
     assert main(["play", "math_v0", "--team", "solo", "--env-arg", "rounds=2", "--env-arg", "memory=own"]) == 0
     assert "[assistant actor_0] first\n--- actor_0 replies (" in capsys.readouterr().out
@@ -94,44 +94,41 @@ def test_play_takes_what_env_takes(monkeypatch, capsys):
         ("```python\nprint(1)\n\n```\n.\nnext\n", ["```python\nprint(1)\n\n```", "next"]),
         ("\nI think:\n```\n  x.y\n```\n.\n", ["I think:\n```\n  x.y\n```"]),
         ("\n.\nnext\n", ["", "next"]),
-        ("```\nprint(1)\n```", ["```\nprint(1)\n```"]),  # the end of input ends a reply
+        ("```\nprint(1)\n```", ["```\nprint(1)\n```"]),  # the end of the input ends a reply
         ("\n", [""]),
     ],
 )
-def test_a_typed_reply_is_a_line_or_several_that_end_with_a_dot(typed, replies, monkeypatch):
+def test_a_typed_reply_is_one_line_or_several_that_end_with_a_dot(typed, replies, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO(typed))
     assert [typed_reply("> ") for _ in replies] == replies
     with pytest.raises(EOFError):
         typed_reply("> ")
 
 
-def test_a_program_can_be_typed(monkeypatch, capsys):
-    """Problem 2: "The result is 2 times the number of numbers."; the reasoner answers in one line."""
+def test_a_program_typed_on_several_lines(monkeypatch, capsys):
+    """Problem 2 is "The result is 2 times the number of numbers."; the reasoner replies with one line."""
     program = "```python\nnumbers = list(map(int, input().split()))\nresult = 2 * len(numbers)\nprint(result)\n```"
     monkeypatch.setattr("sys.stdin", io.StringIO(f"Count them.\n{program}\n.\n"))
     assert main(["play", "code_v0", "--index", "2"]) == 0
-    told = capsys.readouterr().out
-    assert (
-        "--- actor_0 replies (one line; or start with ``` or an empty line, write several, and end with a line that is a dot): "
-        in told
-    )
-    assert f"actor_0: correct passed 8 of 8 tests\nteam score 1; a correct answer:\n{program}\n" in told
+    output = capsys.readouterr().out
+    assert f"--- actor_0 replies ({HOW_TO_REPLY}): " in output
+    assert f"actor_0: correct passed 8 of 8 tests\nteam score 1; a correct answer:\n{program}\n" in output
 
 
-def test_a_failed_program_is_told_its_test_and_a_right_one(monkeypatch, capsys):
-    """Twice the five numbers of the first test is 10."""
+def test_a_failed_program_gets_its_failed_test_and_a_correct_program(monkeypatch, capsys):
+    """The first test has five numbers, so its expected output is 10."""
     monkeypatch.setattr("sys.stdin", io.StringIO("\n```\nprint(3)\n```\n.\n"))
     assert main(["play", "code_v0", "--team", "solo", "--index", "2"]) == 0
-    told = capsys.readouterr().out
-    assert "actor_0: wrong failed; test 1 of 8: wrong (output '3\\n', expected '10\\n')" in told
-    assert "team score 0; a correct answer:\n```python\nnumbers = " in told and "hidden" not in told
+    output = capsys.readouterr().out
+    assert "actor_0: wrong failed; test 1 of 8: wrong (output '3\\n', expected '10\\n')" in output
+    assert "team score 0; a correct answer:\n```python\nnumbers = " in output and "hidden" not in output
 
 
 @pytest.mark.parametrize(
-    ("solution", "told"),
+    ("solution", "text"),
     [("print(1)", "a correct answer:\n```python\nprint(1)\n```"), ("", "problem 0 of one has no reference solution")],
 )
-def test_without_a_reference_solution_that_is_said(solution, told):
+def test_the_message_for_a_problem_without_a_reference_solution(solution, text):
     class One(CodeTask):
         name, size = "one", 1
 
@@ -141,16 +138,16 @@ def test_without_a_reference_solution_that_is_said(solution, told):
 
     env = make("code_v0", dataset=One(), team="solo")
     env.reset()
-    assert reference_text(env.unwrapped) == told
+    assert reference_text(env.unwrapped) == text
 
 
-def test_golds_of_several_agents_are_told_as_they_are():
+def test_the_golds_of_several_agents_are_printed_as_a_mapping():
     env = make("math_v0", dataset="report", team="panel_2")
     env.reset(options={"index": 0})
     assert reference_text(env.unwrapped) == f"the gold answer: {env.unwrapped.problem.gold}"
 
 
-def test_without_a_command_the_help_is_shown(capsys):
+def test_without_a_command_the_help_is_printed(capsys):
     with pytest.raises(SystemExit) as end:
         main([])
     assert end.value.code == 0
@@ -168,7 +165,7 @@ def test_the_committed_pages_are_up_to_date(monkeypatch, capsys):
     assert main(["docs", "--check"]) == 0, capsys.readouterr().out
 
 
-def test_docs_are_written_and_what_is_wrong_is_told(tmp_path, capsys):
+def test_docs_writes_pages_and_lists_outdated_ones(tmp_path, capsys):
     pages = ["docs", "--into", str(tmp_path)]
     assert main([*pages, "--check"]) == 1
     assert "math_v0.md: missing" in capsys.readouterr().out
@@ -180,7 +177,8 @@ def test_docs_are_written_and_what_is_wrong_is_told(tmp_path, capsys):
     (tmp_path / "maths_v0.md").write_text("")
     capsys.readouterr()
     assert main([*pages, "--check"]) == 1
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     assert (
-        "math_v0.md: not the docstring of math_v0" in told and f"maths_v0.md: no page of {', '.join(BUILT_IN)}" in told
+        "math_v0.md: differs from the docstring of math_v0" in output
+        and f"maths_v0.md: not a page of {', '.join(BUILT_IN)}" in output
     )

@@ -1,4 +1,4 @@
-"""Environments of other packages: loaded when asked for, and a broken one harms nobody."""
+"""Environments of other packages: lazy loading, and errors of broken plug-ins."""
 
 import subprocess
 import sys
@@ -21,7 +21,10 @@ math_v0 = broken_tasks
 
 @pytest.fixture
 def run(tmp_path):
-    """Run a program where the package "other-tasks" is installed with a good, a broken and a silent plug-in."""
+    """Run a program with an installed package "other-tasks" that has a good plug-in, a broken one, and a silent one.
+
+    The silent one does not register its environment.
+    """
     info = tmp_path / "other_tasks-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: other-tasks\nVersion: 1.0\n")
@@ -40,7 +43,7 @@ def run(tmp_path):
     return start
 
 
-def test_importing_and_playing_what_is_built_in_loads_nothing(run):
+def test_built_in_environments_load_no_plugin(run):
     done = run(
         "marft_envs.make('math_v0'); print('good_tasks' in sys.modules, 'importlib.metadata' in sys.modules, "
         "hasattr(marft_envs, 'nonsense'))"
@@ -49,24 +52,24 @@ def test_importing_and_playing_what_is_built_in_loads_nothing(run):
 
 
 @pytest.mark.parametrize(
-    "way", ["marft_envs.coins_v0", "marft_envs.make('coins_v0')", "__import__('marft_envs.coins_v0').coins_v0"]
+    "expression", ["marft_envs.coins_v0", "marft_envs.make('coins_v0')", "__import__('marft_envs.coins_v0').coins_v0"]
 )
-def test_asked_by_name_only_that_one_is_loaded(run, way):
-    done = run(f"x = {way}; print('good_tasks' in sys.modules, 'silent_tasks' in sys.modules)")
+def test_a_expressionby_name_loads_only_that_plugin(run, expression):
+    done = run(f"x = {expression}; print('good_tasks' in sys.modules, 'silent_tasks' in sys.modules)")
     assert done.stdout.split() == ["True", "False"], done.stderr
     assert "no disk" not in done.stderr
 
 
-def test_a_listing_leaves_broken_ones_out_and_names_their_package_once(run):
+def test_a_listing_omits_broken_plugins_and_warns_once(run):
     done = run("print(marft_envs.all_environments)\nmarft_envs.all_environments\nprint(marft_envs.make('math_v0'))")
     assert done.stdout.splitlines() == [str(tuple(sorted((*BUILT_IN, "coins_v0")))), "math_v0"], done.stderr
-    told = "environment broken_v0 of the package other-tasks: loading broken_tasks failed: RuntimeError: no disk"
-    assert done.stderr.count(told) == 1, done.stderr
+    broken = "environment broken_v0 of the package other-tasks: loading broken_tasks failed: RuntimeError: no disk"
+    assert done.stderr.count(broken) == 1, done.stderr
     silent = "environment silent_v0 of the package other-tasks: silent_tasks does not register silent_v0"
     assert done.stderr.count(silent) == 1, done.stderr
 
 
-def test_asking_for_a_broken_one_is_an_error_that_names_its_package(run):
+def test_a_expressionfor_a_broken_plugin_raises_an_error_with_its_package(run):
     done = run("marft_envs.make('broken_v0')")
     assert "PluginError: environment broken_v0 of the package other-tasks" in done.stderr
     done = run("import marft_envs.broken_v0")

@@ -1,4 +1,4 @@
-"""A registered class is an environment by every name; mistakes in registering and asking are clear errors."""
+"""Registration of a Task class, the ways to make its environment, and errors of both."""
 
 import importlib
 import pickle
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 @pytest.fixture(autouse=True)
 def registrations(monkeypatch):
-    """What a test registers is forgotten."""
+    """Undo every registration of a test."""
     ids, modules = set(pettingzoo.aec_registry), set(sys.modules)
     monkeypatch.setattr(gymnasium.envs.registration, "registry", dict(gymnasium.registry))
     monkeypatch.setattr(gymnasium, "registry", gymnasium.envs.registration.registry)
@@ -36,7 +36,7 @@ def registrations(monkeypatch):
 
 
 def with_built_in(*names):
-    """These environments and those that are built in, as they are listed."""
+    """Return the built-in environments and ``names``, sorted as they are listed."""
     return tuple(sorted((*registry.BUILT_IN, *names)))
 
 
@@ -66,7 +66,7 @@ def play(env, answer):
     return env.unwrapped.outcome.score
 
 
-def test_every_name_leads_to_the_environment():
+def test_every_way_to_make_the_environment():
     register("echo", version=3, team="duo")(Echo)
     module = importlib.import_module("marft_envs.echo_v3")
     ways = [
@@ -87,7 +87,7 @@ def test_every_name_leads_to_the_environment():
     assert (Echo.name, Echo.version) == ("echo", 3)
 
 
-def test_the_instructions_are_the_first_paragraph_unless_given():
+def test_the_default_instructions_are_the_first_paragraph_of_the_docstring():
     register("echo")(Echo)
     assert marft_envs.echo_v0.raw_env().team.roles["actor_0"].instructions == "Say the word again."
     register("echo", instructions="Echo.")(Echo)
@@ -103,14 +103,14 @@ def test_the_page_has_agents_arguments_and_the_docstring():
     for line in (
         "Say the word again.",
         '| agents | `reasoner_0`, `actor_0` (team "duo"); see `team=` |',
-        "* `split='train'`: of the task (one of 'train', 'test').",
-        "* `word='a'`: of the task.",
+        "* `split='train'`: an argument of the task (one of 'train', 'test').",
+        "* `word='a'`: an argument of the task.",
         "Version history: v0, first version.",
     ):
         assert line in page.splitlines(), page
 
 
-def test_the_index_is_checked_for_the_task():
+def test_register_wraps_problem_to_validate_the_index():
     register("echo")(Echo)
     for index in (-1, 5):
         with pytest.raises(IndexError, match=rf"index={index} of echo: expected 0 to 4"):
@@ -119,17 +119,17 @@ def test_the_index_is_checked_for_the_task():
         Echo().problem("1")
 
 
-def test_the_same_class_again_takes_its_own_place():
+def test_the_same_class_can_be_registered_again():
     register("echo")(Echo)
     first = marft_envs.echo_v0.env
-    place = {"__module__": Echo.__module__, "__qualname__": Echo.__qualname__}
-    renewed = type("Echo", (Echo,), {**place, "__doc__": "New."})
+    location = {"__module__": Echo.__module__, "__qualname__": Echo.__qualname__}
+    renewed = type("Echo", (Echo,), {**location, "__doc__": "New."})
     register("echo")(renewed)
     assert type(marft_envs.make("echo_v0").unwrapped.task) is renewed
-    assert type(first().unwrapped.task) is renewed  # also for those who kept the function
+    assert type(first().unwrapped.task) is renewed  # also for a function that was stored before
 
 
-def test_another_class_of_the_same_name_is_an_error():
+def test_another_class_under_a_registered_name_raises():
     register("echo")(Echo)
     other = type("Other", (Echo,), {"__doc__": "Other."})
     with pytest.raises(RegistrationError, match=r"echo_v0 is already registered by .*\.Echo, now again by .*\.Other"):
@@ -142,13 +142,13 @@ def test_another_class_of_the_same_name_is_an_error():
     [
         ({"name": "Echo"}, "name='Echo': expected lower-case letters"),
         ({"name": "class"}, "name='class': expected lower-case"),
-        ({"name": "echo_v2"}, "name='echo_v2': expected it without the version, which is version=2"),
+        ({"name": "echo_v2"}, "name='echo_v2': expected a name without the version; pass version=2"),
         ({"name": "math"}, "math_v0 is built into marft_envs: expected another name or version"),
         ({"name": "echo", "version": "1"}, "version='1': expected an integer"),
         ({"name": "echo", "team": "pair"}, "team='pair': expected one of solo, duo"),
     ],
 )
-def test_wrong_registrations(arguments, message):
+def test_wrong_arguments_of_register(arguments, message):
     with pytest.raises(RegistrationError, match=message):
         register(**arguments)(Echo)
     assert "echo_v0" not in registry.registry._REGISTERED
@@ -162,20 +162,23 @@ def _with_init(init):
     ("task", "message"),
     [
         (lambda: int, "expected a subclass of marft_envs.Task"),
-        (lambda: type("Bad", (Echo,), {"__doc__": None}), "Bad has no docstring: expected one, it is the doc page"),
+        (
+            lambda: type("Bad", (Echo,), {"__doc__": None}),
+            "Bad has no docstring: expected one, because it is the doc page",
+        ),
         (lambda: type("Bad", (Task,), {"__doc__": "Bad."}), "Bad lacks grade and problem"),
         (lambda: _with_init(lambda self, path: None), "Bad argument 'path' has no default"),
-        (lambda: _with_init(lambda self, **rest: None), r"Bad takes \*\*rest: expected arguments with names"),
+        (lambda: _with_init(lambda self, **rest: None), r"Bad takes \*\*rest: expected named parameters only"),
         (lambda: _with_init(lambda self, rounds=1: None), "Bad takes 'rounds': expected another name"),
         (lambda: _with_init(lambda self, team=1: None), "Bad takes 'team': expected another name"),
     ],
 )
-def test_wrong_classes(task, message):
+def test_classes_that_cannot_be_registered(task, message):
     with pytest.raises(RegistrationError, match=message):
         register("bad")(task())
 
 
-def test_wrong_names_are_told_with_the_nearest():
+def test_the_error_for_an_unknown_name_suggests_the_nearest():
     register("echo")(Echo)
     with pytest.raises(
         UnknownEnvironment,
@@ -194,7 +197,7 @@ def test_wrong_names_are_told_with_the_nearest():
         marft_envs.make(3)
 
 
-def test_a_name_may_say_which_module_registers_it(tmp_path, monkeypatch):
+def test_a_name_can_include_the_module_that_registers_it(tmp_path, monkeypatch):
     shutil.copy(ROOT / "examples" / "coins_v0.py", tmp_path / "my_money.py")
     monkeypatch.syspath_prepend(tmp_path)
     assert str(marft_envs.make("my_money:coins_v0", split="test")) == "coins_v0"
@@ -218,8 +221,8 @@ def test_env_unpickles_in_another_process_and_registers_there(tmp_path):
     assert run.stdout.split() == ["marft_envs.coins_v0.env", "coins_v0", "coins_v0"], run.stderr
 
 
-def test_a_task_file_in_the_package_is_built_in(tmp_path):
-    """The one file, copied into marft_envs/: listed, imported lazily, registered with PettingZoo, documented."""
+def test_a_task_file_in_the_package_is_a_built_in_environment(tmp_path):
+    """A copied file is listed, imported lazily, registered with PettingZoo, and has a doc page."""
     shutil.copytree(ROOT / "marft_envs", tmp_path / "marft_envs", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "examples" / "coins_v0.py", tmp_path / "marft_envs")
     program = (

@@ -1,4 +1,4 @@
-"""The Gymnasium side: one agent of a team, in gymnasium.make, its checker, and its vector environments."""
+"""``SingleAgent``: one agent of a team as a Gymnasium environment, also vectorized."""
 
 import warnings
 from functools import partial
@@ -16,7 +16,7 @@ from marft_envs.registry.versioned_names import BUILT_IN, pettingzoo_id
 
 
 class Yes(Task):
-    """Right is "yes"; "crash" breaks the grader."""
+    """The correct answer is "yes"; "crash" makes the grader raise."""
 
     name, size = "yes", 9
 
@@ -30,7 +30,7 @@ class Yes(Task):
 
 
 def hint(observation):
-    """A policy that says what it read last."""
+    """Return the last message that the agent reads."""
     return f"after {observation['messages'][-1]['content']!r}"
 
 
@@ -49,7 +49,7 @@ def game(dependency="chain", **arguments):
         {"team": "trio", "agent": "reasoner_0", "policies": hint, "rounds": 2},
     ],
 )
-def test_gymnasiums_checker(name, arguments, capsys):
+def test_gymnasiums_env_checker_passes(name, arguments, capsys):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         env = gymnasium.make(pettingzoo_id(name), **arguments)
@@ -58,12 +58,12 @@ def test_gymnasiums_checker(name, arguments, capsys):
         env.close()
 
 
-def test_without_arguments_it_is_a_team_of_one():
+def test_the_default_team_has_one_agent():
     env = gymnasium.make("marft/math-v0")
     assert env.unwrapped.env.possible_agents == ["actor_0"]
 
 
-def test_the_others_play_between_the_agents_turns():
+def test_the_other_agents_act_between_the_agents_turns():
     env = SingleAgent(game(rounds=2, memory="all"), agent="b_0", policies={"a_0": hint, "c_0": lambda _: "c speaks"})
     observation, info = env.reset(seed=0, options={"index": 4})
     assert info == {"index": 4}
@@ -80,7 +80,7 @@ def test_the_others_play_between_the_agents_turns():
         env.step("more")
 
 
-def test_a_fault_of_the_grader_truncates_and_says_why():
+def test_a_fault_of_the_grader_truncates_the_episode_and_gives_the_reason():
     env = SingleAgent(game(), agent="a_0", policies=lambda _: "crash")
     env.reset(seed=0)
     _, reward, terminated, truncated, info = env.step("x")
@@ -88,7 +88,7 @@ def test_a_fault_of_the_grader_truncates_and_says_why():
     assert info["not_graded"] == "c_0: OSError: disk full"
 
 
-def test_the_episode_is_that_of_the_multi_agent_side():
+def test_the_episode_is_that_of_the_multi_agent_environment():
     single, multi = make_single_agent("math_v0"), marft_envs.math_v0.env(team="solo")
     for seed in (3, None, None):
         multi.reset(seed=seed)
@@ -151,7 +151,7 @@ def test_vector_environments(vector, observation):
         ({"levle": 3}, "unknown arguments"),
     ],
 )
-def test_wrong_arguments_are_named(arguments, message):
+def test_wrong_arguments_raise_errors_that_name_them(arguments, message):
     with pytest.raises(ValueError, match=message):
         make_single_agent("math_v0", **arguments)
 
@@ -163,25 +163,25 @@ def test_wrong_arguments_are_named(arguments, message):
         (lambda: "a plan", r"policy of reasoner_0=<lambda>: takes \(\), expected a function of \(observation\)"),
     ],
 )
-def test_a_policy_that_cannot_be_asked_is_named(policy, message):
+def test_a_policy_that_cannot_be_called_raises(policy, message):
     with pytest.raises(TypeError, match=message):
         make_single_agent("math_v0", team="duo", agent="actor_0", policies={"reasoner_0": policy})
 
 
-def test_a_reply_that_is_no_str_names_the_agent():
+def test_the_error_for_an_action_of_the_wrong_type_names_the_agent():
     env = make_single_agent("math_v0")
     env.reset(seed=0)
     with pytest.raises(TypeError, match="action of actor_0: got int"):
         env.step(3)
 
 
-def test_an_agent_without_a_turn():
+def test_an_agent_without_a_turn_raises():
     env = SingleAgent(game(Orchestrated("a_0")), agent="c_0", policies=lambda _: "b_0: do it all")
     with pytest.raises(RuntimeError, match="the episode ended before c_0 had a turn"):
         env.reset(seed=0)
 
 
-def test_a_fixed_team_is_played_by_its_answering_agent(monkeypatch):
+def test_the_answering_agent_learns_in_an_environment_without_a_choice_of_teams(monkeypatch):
     module = type("module", (), {"env": staticmethod(lambda **arguments: game(**arguments))})
     monkeypatch.setattr("marft_envs.registry.single_agent.environment_module", lambda name: module)
     env = make_single_agent("yes_v0")
