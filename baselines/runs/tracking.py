@@ -1,4 +1,4 @@
-"""Rows to a tracker: TensorBoard, Weights & Biases or trackio. Each is imported when it is asked for, not before."""
+"""Trackers of a run's numbers: TensorBoard, Weights & Biases and trackio, each imported only when it is used."""
 
 from __future__ import annotations
 
@@ -7,44 +7,53 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from baselines.runs.run_config import RunConfig
-from marft_envs.arguments import expected_one_of
+from baselines.errors import RunError
+
+if TYPE_CHECKING:  # at run time it would load torch, and ``train --help`` needs TRACKERS only
+    from baselines.runs.run_config import RunConfig
 
 TRACKERS = ("tensorboard", "wandb", "trackio", "none")
 _LABELS = ("kind", "arm", "task", "seed", "update", "mode", "item_index", "item_score")
 
 
-class TrackerError(RuntimeError):
-    """A tracker that is not installed or does not begin; the message says what would help."""
+class TrackerError(RunError):
+    """A tracker is not installed or cannot start. The message says what to install or check."""
 
 
 class Tracker(Protocol):
-    """Takes rows."""
+    """A service that logs the rows of a run."""
 
     def row(self, row: Mapping[str, Any]) -> None:
-        """Send the numbers of a row."""
+        """Log the numbers of a row."""
 
     def close(self) -> None:
-        """Send what is left."""
+        """Send what is still buffered."""
 
 
-class Nowhere:
-    """The tracker "none"."""
+class NoTracker:
+    """The tracker "none": it logs nothing."""
 
     def row(self, row: Mapping[str, Any]) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 def choose_tracker(name: str | None) -> str:
-    """``name``, once it is sure that its package is there; None is TensorBoard where it is installed, else "none".
+    """Return the name of the tracker to use.
 
-    TrackerError names the extra where the package is missing.
+    Args:
+        name: A name of TRACKERS. None selects "tensorboard" if it is installed, else "none".
+
+    Raises:
+        ValueError: The name is unknown.
+        TrackerError: The tracker's package is not installed; the message names the extra to install.
     """
+    from marft_envs.arguments import expected_one_of
+
     if name is None:
         return "tensorboard" if find_spec("tensorboard") else "none"
     if name not in TRACKERS:
@@ -56,72 +65,87 @@ def choose_tracker(name: str | None) -> str:
 
 
 def make_tracker(name: str, config: RunConfig, folder: Path, *, resumed: bool) -> Tracker:
-    """The tracker that ``choose_tracker`` gave, for the run in ``folder``. TrackerError where it does not begin."""
+    """Return the tracker of a run.
+
+    Args:
+        name: The result of ``choose_tracker``.
+        config: Configuration of the run, logged with it.
+        folder: Folder of the run.
+        resumed: Whether the run continues one that the tracker already has.
+
+    Raises:
+        TrackerError: The service cannot start.
+    """
     if name == "none":
-        return Nowhere()
+        return NoTracker()
     return TensorBoard(folder) if name == "tensorboard" else Service(name, config, folder, resumed)
 
 
 def scalars(row: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """(name, number) of everything in the row that is a number: ``train/reward``, ``train/agents/actor_0/entropy``,
-    ``eval/relay/sampled/accuracy``."""
+    """Yield (name, value) for every number in a row.
+
+    Names are paths, such as ``train/reward``, ``train/agents/actor_0/entropy`` or ``eval/relay/sampled/accuracy``.
+    """
     prefix = f"eval/{row['task']}/{row['mode']}" if row["kind"] == "eval" else "train"
-    yield from _flat(prefix, {k: v for k, v in row.items() if k not in _LABELS})
+    yield from _flatten(prefix, {k: v for k, v in row.items() if k not in _LABELS})
 
 
-def _flat(prefix: str, table: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    for name, value in table.items():
+def _flatten(prefix: str, mapping: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    for name, value in mapping.items():
         if isinstance(value, Mapping):
-            yield from _flat(f"{prefix}/{name}", value)
+            yield from _flatten(f"{prefix}/{name}", value)
         elif isinstance(value, (int, float)):
             yield f"{prefix}/{name}", float(value)
 
 
 class TensorBoard:
-    """Event files in ``folder/tensorboard``; the updates of a killed run that come again hide the old ones."""
+    """Event files in ``folder/tensorboard``. A resumed run hides the updates that it repeats."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "tensorboard"
         self._writer: Any = None
 
     def row(self, row: Mapping[str, Any]) -> None:
-        """The row's numbers at its update."""
+        """Log the numbers of a row at its update."""
         if self._writer is None:
             from torch.utils.tensorboard import SummaryWriter
 
-            again = self.folder.is_dir()
-            self._writer = SummaryWriter(str(self.folder), purge_step=row["update"] if again else None)
+            resumed = self.folder.is_dir()
+            self._writer = SummaryWriter(str(self.folder), purge_step=row["update"] if resumed else None)
         for name, value in scalars(row):
             self._writer.add_scalar(name, value, row["update"])
 
     def close(self) -> None:
-        """Flush."""
+        """Write what is still buffered."""
         if self._writer is not None:
             self._writer.close()
 
 
 class Service:
-    """wandb and trackio share ``init``, ``log`` and ``finish``. The run is called by its folder; ``update`` is logged
-    with every row, as the axis to plot over, because a resumed run says some updates again."""
+    """Weights & Biases or trackio, which share ``init``, ``log`` and ``finish``.
+
+    The run is named after its folder. ``update`` is logged with every row, as the axis to plot over: the service's own
+    step counter does not fit, because a resumed run repeats the updates after its checkpoint.
+    """
 
     def __init__(self, name: str, config: RunConfig, folder: Path, resumed: bool) -> None:
         service = import_module(name)
         title = f"{config.task}-{config.arm}-{config.seed}"
         keywords: dict[str, Any] = {"project": "marft-envs", "name": f"{folder.resolve().name}-{title}"}
         if name == "wandb":
-            place = hashlib.sha256(f"{config.hash()} {folder.resolve()}".encode()).hexdigest()[:12]
-            keywords |= {"dir": str(folder), "id": f"{title}-{place}", "resume": "allow" if resumed else None}
+            digest = hashlib.sha256(f"{config.hash()} {folder.resolve()}".encode()).hexdigest()[:12]
+            keywords |= {"dir": str(folder), "id": f"{title}-{digest}", "resume": "allow" if resumed else None}
         else:
             keywords |= {"resume": "allow" if resumed else "never"}
         try:
             self.run = service.init(config=config.resolved(), **keywords)
-        except Exception as fault:  # the service's boundary: its own errors, and those of its network
-            raise TrackerError(f"track={name!r} did not begin ({type(fault).__name__}: {fault})") from fault
+        except Exception as error:  # the service raises its own errors and those of several network libraries
+            raise TrackerError(f"track={name!r} could not start ({type(error).__name__}: {error})") from error
 
     def row(self, row: Mapping[str, Any]) -> None:
-        """The row's numbers."""
+        """Log the numbers of a row."""
         self.run.log({**dict(scalars(row)), "update": row["update"]})
 
     def close(self) -> None:
-        """Wait until all is sent."""
+        """Wait until everything is sent."""
         self.run.finish()

@@ -26,9 +26,9 @@ def run_with(setting, **arguments):
 
 
 def batch_of(run, change=lambda episode: episode):
-    cast = run.policy.cast((0, 0))
-    episodes = [change(episode) for episode in run.rollout(1, cast)]
-    return run._batch(episodes, cast), episodes
+    sampler = run.policy.sampler((0, 0))
+    episodes = [change(episode) for episode in run.rollout(1, sampler)]
+    return run._batch(episodes, sampler), episodes
 
 
 def read(run, turns):

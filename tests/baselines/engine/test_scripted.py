@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from baselines.engine.torch_engine import Decoding
-from baselines.runs.config_files import read_table
+from baselines.runs.config_files import read_settings
 from baselines.runs.load_team import load_team
 from baselines.runs.run import train
-from baselines.runs.run_config import RunConfig, from_table
+from baselines.runs.run_config import RunConfig
 from baselines.runs.team_policy import TeamPolicy, check_team
 from baselines.train import main
 from marft_envs.batch.runner import Request
@@ -42,10 +42,10 @@ def a_number(requests):
 def test_a_script_that_does_not_reply_with_texts_is_named(name, kind, told, monkeypatch):
     monkeypatch.setitem(sys.modules, HERE, sys.modules[__name__])
     config = RunConfig(arm="ippo", scripted={"a_0": f"{HERE}:{name}"})
-    cast = TeamPolicy(config, ("a_0", "b_0"), config.decoding).cast(None)
+    sampler = TeamPolicy(config, ("a_0", "b_0"), config.decoding).sampler(None)
     requests = [Request(i, i, "a_0", 0, 0, {}) for i in range(2)]
     with pytest.raises(kind, match=rf"scripted\.a_0='{HERE}:{name}' {told}"):
-        cast(requests)
+        sampler(requests)
 
 
 @pytest.fixture(params=["said.txt", "said_roles.py"])
@@ -80,7 +80,7 @@ def test_a_run_whose_script_has_changed_is_not_gone_on_with(script, tmp_path, ca
     assert "scripted" not in caplog.text
     path.write_text(other)
     assert load_team(out).update == 0  # it plays, and says so
-    assert "000000: its team was trained beside another script: scripted_sha256.reasoner_0 was " in caplog.text
+    assert "000000: the team was trained with another script: scripted_sha256.reasoner_0 was " in caplog.text
     changed = run_with(spec)
     assert changed.hash() != config.hash()
     told = "holds a run with another configuration: scripted_sha256.reasoner_0 was "
@@ -111,7 +111,11 @@ def test_what_a_script_is_stands_in_the_resolved_settings(script, tmp_path):
     resolved = json.loads(json.dumps(config.resolved()))
     assert set(resolved["scripted_sha256"]) == {"reasoner_0"} and len(resolved["scripted_sha256"]["reasoner_0"]) == 12
     (tmp_path / "config.json").write_text(json.dumps({"config_hash": config.hash(), **resolved}))
-    for again in (from_table(resolved), from_table(read_table(tmp_path / "config.json")), replace(config, updates=3)):
+    for again in (
+        RunConfig.from_mapping(resolved),
+        RunConfig.from_mapping(read_settings(tmp_path / "config.json")),
+        replace(config, updates=3),
+    ):
         assert again.hash() == config.hash()
 
 

@@ -51,7 +51,7 @@ def test_a_run_learns_from_the_scores_of_all_replies(monkeypatch):
     before = [p.detach().clone() for a in run.policy.agents for p in run.policy.adapter_parameters(a)]
     played = []
     rollout = run.rollout
-    run.rollout = lambda number, cast: played.extend(rollout(number, cast)) or played
+    run.rollout = lambda number, sampler: played.extend(rollout(number, sampler)) or played
     row = run.train_once(1)
     (batch,) = seen
     for b, episode in enumerate(played[:5]):
@@ -80,10 +80,10 @@ def test_a_fault_on_any_reply_drops_the_episode(monkeypatch):
         calls.append(answer)
         return Verdict.not_graded("lost") if len(calls) == 200 else grade(self, answer, problem)
 
-    cast = run.policy.cast((0, 1))
-    episodes = run.rollout(1, cast)
+    sampler = run.policy.sampler((0, 1))
+    episodes = run.rollout(1, sampler)
     monkeypatch.setattr(Report, "grade", grade_most)
-    batch = run._batch(episodes, cast)  # 12 replies each: the 200th is the 17th episode's
+    batch = run._batch(episodes, sampler)  # 12 replies each: the 200th is the 17th episode's
     assert len(batch.score) == 31 and run.counts["not_graded"] == 1
 
 
@@ -91,7 +91,7 @@ def test_an_agent_without_a_gold_is_named():
     env = marft_envs.math_v0.env(**ROUNDS)
     (episode,) = BatchRunner(env, 1).play(lambda requests: ["7"] * len(requests), indices=[0])
     episode.problem.gold.pop("agent_2")
-    with pytest.raises(ValueError, match="reward='maporl': agent_2 has no gold; expected one gold, or one each"):
+    with pytest.raises(ValueError, match="reward='maporl': agent 'agent_2' has no gold: expected one gold for all agents, or one for each"):
         reply_scores(env.unwrapped.task, episode)
 
 

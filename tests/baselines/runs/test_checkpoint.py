@@ -31,7 +31,7 @@ def test_the_last_ones_are_kept_and_read_back(tmp_path):
         save(tmp_path, update)
     assert names(tmp_path) == ["000002", "000010"]
     found = newest(tmp_path)
-    assert found.checkpoint.update == 10 and found.checkpoint.manifest["note"] == 10 and found.passed_over == []
+    assert found.checkpoint.update == 10 and found.checkpoint.manifest["note"] == 10 and found.skipped == []
     assert (found.checkpoint.folder / "state.pt").read_bytes() == FILES["state.pt"] + b"10"
     assert set(found.checkpoint.manifest["files"]) == set(FILES)
 
@@ -64,10 +64,10 @@ def other_schema(path):
 @pytest.mark.parametrize(
     ("name", "damage", "says"),
     [
-        ("state.pt", flip, "state.pt has another SHA-256 than its manifest"),
-        ("adapters/a_0/weights", halve, "weights has another SHA-256 than its manifest"),
-        ("adapters/a_0/weights", Path.unlink, "is not whole: weights is missing"),
-        ("manifest.json", Path.unlink, "is not whole: manifest.json is missing"),
+        ("state.pt", flip, "the SHA-256 of state.pt differs from its manifest"),
+        ("adapters/a_0/weights", halve, "the SHA-256 of adapters/a_0/weights differs from its manifest"),
+        ("adapters/a_0/weights", Path.unlink, "is incomplete: weights is missing"),
+        ("manifest.json", Path.unlink, "is incomplete: manifest.json is missing"),
         ("manifest.json", halve, "manifest.json cannot be read"),
         ("manifest.json", lambda p: p.write_text("[]"), "manifest.json cannot be read"),
         (
@@ -84,7 +84,7 @@ def test_a_corrupt_one_is_told_and_the_previous_one_used(tmp_path, name, damage,
     damage(save(tmp_path, 2) / name)
     found = newest(tmp_path)
     assert found.checkpoint.update == 1
-    (reason,) = found.passed_over
+    (reason,) = found.skipped
     assert str(tmp_path / "000002") in reason and says in reason
     with pytest.raises(CheckpointError, match="000002"):
         read(tmp_path / "000002")
@@ -93,7 +93,7 @@ def test_a_corrupt_one_is_told_and_the_previous_one_used(tmp_path, name, damage,
 def test_none_at_all(tmp_path):
     assert newest(tmp_path / "nowhere").checkpoint is None
     halve(save(tmp_path, 1) / "state.pt")
-    assert newest(tmp_path).checkpoint is None and len(newest(tmp_path).passed_over) == 1
+    assert newest(tmp_path).checkpoint is None and len(newest(tmp_path).skipped) == 1
 
 
 # --- kill -9
@@ -138,7 +138,7 @@ def test_a_writer_killed_at_any_moment_leaves_a_whole_checkpoint(tmp_path):
         save(place, 2)
         died = killed_at(call, place, 3)
         found = newest(place)
-        assert found.passed_over == [] and found.checkpoint.update in (2, 3), f"killed at call {call}"
+        assert found.skipped == [] and found.checkpoint.update in (2, 3), f"killed at call {call}"
         assert all(read(place / n) for n in names(place) if n.isdigit())  # none is half deleted
         seen.add(found.checkpoint.update if died else "finished")
         save(place, 4)  # and the next writer clears up
@@ -173,7 +173,7 @@ def test_a_full_disk_is_told_and_the_previous_one_intact(tmp_path, monkeypatch, 
 
 def test_another_fault_of_the_disk_is_not_told_as_a_full_one(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(CheckpointError, match=r"Not a directory; .*\. Put that right, then go on with resume$"):
+    with pytest.raises(CheckpointError, match=r"Not a directory; .*\. Fix the cause, then resume the run$"):
         save(tmp_path / "file" / "checkpoints", 1)
 
 

@@ -29,7 +29,7 @@ def test_a_data_set_without_a_train_split_is_evaluated(contest):
     run = config("untrained", environment_arguments=contest)
     runner = heldout_runner(run)
     team = TeamPolicy(run, runner.team.agents, run.decoding)
-    episodes = play_items(runner, team.cast(None), evaluation_items(runner, run.evaluation_items, run.seed))
+    episodes = play_items(runner, team.sampler(None), evaluation_items(runner, run.evaluation_items, run.seed))
     row = evaluation_row(episodes, runner.team.agents)
     assert (row["n"], row["item_index"]) == (3, [0, 1, 2])
 
@@ -44,5 +44,5 @@ def test_single_plays_alone_on_transfer_data_sets_too(contest):
 
 
 def test_single_refuses_a_transfer_of_private_parts(contest):
-    with pytest.raises(ValueError, match="arm='single' on report: each agent holds a part"):
+    with pytest.raises(ValueError, match="arm='single' on report: each agent has a private part"):
         heldout_runner(config("single", environment_arguments=contest), REPORT)

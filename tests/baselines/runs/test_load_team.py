@@ -50,7 +50,7 @@ def test_it_plays_as_it_did_when_it_was_evaluated(trained):
     assert [e.score for e in play_items(runner, greedy.policy, items)] == scores(rows, "greedy")
     assert scores(rows, "greedy") != scores(rows, "greedy", 0)  # training has changed something
     sampled = baselines.load_team(folder)
-    sampled.cast = sampled.team.cast((0, EVALUATION))
+    sampled.sampler = sampled.team.sampler((0, EVALUATION))
     assert [e.score for e in play_items(runner, sampled.policy, items)] == scores(rows, "sampled")
 
 
@@ -60,9 +60,9 @@ def test_a_folder_a_checkpoint_or_an_update(trained):
     assert baselines.load_team(folder / "checkpoints" / "000002").update == 2
     with pytest.raises(CheckpointError, match=r"run has no checkpoint of update 1: expected one of 2, 3$"):
         baselines.load_team(folder, update=1)
-    with pytest.raises(CheckpointError, match=r"000002 is of update 2: expected update=2, or none; got 3$"):
+    with pytest.raises(CheckpointError, match=r"000002 is of update 2: expected update=2 or None, got 3$"):
         baselines.load_team(folder / "checkpoints" / "000002", update=3)
-    with pytest.raises(CheckpointError, match="holds no checkpoints/ and no manifest"):
+    with pytest.raises(CheckpointError, match="has no checkpoints/ and no manifest"):
         baselines.load_team(folder / "transcripts")
 
 
@@ -106,14 +106,16 @@ def test_requests_of_several_agents_at_once_and_other_names(trained):
         team.act("agent_2", observation)
     assert str(told.value) == (
         "agent 'agent_2' was not trained: expected one of reasoner_0, actor_0, "
-        "or roles={'agent_2': one of them} of load_team"
+        "or load_team(..., roles={'agent_2': one of them})"
     )
 
 
 def test_a_folder_without_a_checkpoint_is_told(tmp_path):
     (tmp_path / "checkpoints").mkdir()
     for update in (None, 2):
-        with pytest.raises(CheckpointError, match=f"^{tmp_path} has no checkpoint: none was written"):
+        with pytest.raises(
+            CheckpointError, match=f"^{tmp_path} has no checkpoint: the run stopped before it wrote one"
+        ):
             baselines.load_team(tmp_path, update=update)
 
 
@@ -136,7 +138,8 @@ def test_another_base_is_refused(trained, monkeypatch):
     real = team_module.load_model
     monkeypatch.setattr(team_module, "load_model", lambda name, **keywords: real("tiny-report"))
     with pytest.raises(
-        ValueError, match=r"the checkpoint's adapters belong to 'tiny-relay-duo-v1' .*: expected the same base"
+        ValueError,
+        match=r"the checkpoint's adapters were trained on 'tiny-relay-duo-v1' .*: expected the same base model",
     ):
         baselines.load_team(trained[0])
 

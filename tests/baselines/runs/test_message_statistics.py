@@ -88,14 +88,14 @@ def test_only_the_speakers_messages_change_places_and_none_stays():
         rest = [m for m in after.observation["messages"] if m["name"] != "a_0"]
         assert rest == [m for m in before.observation["messages"] if m["name"] != "a_0"]
         assert after.observation["reply_prefix"] == "So" and after.index == before.index
-    assert sorted(donors) == list("01234") and (policy.moved, policy.kept) == (10, 0)
+    assert sorted(donors) == list("01234") and (policy.moved, policy.unmoved) == (10, 0)
     assert shuffled(requests)[0] == seen and shuffled(requests, seed=1)[0] != seen
 
 
 def test_where_there_is_nobody_to_change_with_messages_stay_and_are_counted():
     requests = [request(0, "x0"), request(1, "x1", "y1"), request(2)]
     seen, policy = shuffled(requests)
-    assert seen == requests and (policy.moved, policy.kept) == (0, 3)
+    assert seen == requests and (policy.moved, policy.unmoved) == (0, 3)
 
 
 @pytest.mark.parametrize("count", [5, 16, 40])

@@ -137,8 +137,8 @@ def test_the_newest_checkpoint_is_corrupt(whole, tmp_path, caplog):
     state.write_bytes(state.read_bytes()[:-1])
     with caplog.at_level(logging.INFO, "baselines"):
         train(config(), folder=folder, resume=True)
-    assert "000002 is corrupt: state.pt has another SHA-256 than its manifest; it is passed over" in caplog.text
-    assert "going on after update 0 of 4" in caplog.text
+    assert "000002 is corrupt: the SHA-256 of state.pt differs from its manifest; skipped" in caplog.text
+    assert "resuming after update 0 of 4" in caplog.text
     assert rows(folder) == rows(whole) and adapter_bytes(folder) == adapter_bytes(whole)
 
 
@@ -147,7 +147,7 @@ def test_no_checkpoint_can_be_used(tmp_path):
     (tmp_path / "checkpoints" / "000000" / "state.pt").unlink()
     before = (tmp_path / "rows.jsonl").read_bytes()
     with pytest.raises(
-        checkpoint.CheckpointError, match="no checkpoint can be used; to begin anew, delete checkpoints/"
+        checkpoint.CheckpointError, match="no checkpoint can be used; to start from the beginning, delete checkpoints/"
     ):
         train(config(updates=0), folder=tmp_path, resume=True)
     assert (tmp_path / "rows.jsonl").read_bytes() == before
@@ -203,7 +203,7 @@ def test_without_a_folder_the_rows_are_the_same(whole):
 
 
 def test_a_folder_of_something_else(whole, tmp_path):
-    with pytest.raises(ValueError, match=r"holds a run: expected resume \(--resume\), or another folder"):
+    with pytest.raises(ValueError, match=r"holds a run: expected resume=True \(--resume\), or another folder"):
         train(config(), folder=whole)
     told = (
         "another configuration: environment_arguments.k was not set, now 3; episodes was 16, now 17; "
@@ -215,7 +215,7 @@ def test_a_folder_of_something_else(whole, tmp_path):
         train(replace(changed, transcripts=2), folder=whole, resume=True)  # which decides no number
     (tmp_path / "mine.txt").write_text("kept")
     for resume in (False, True):
-        with pytest.raises(ValueError, match=r"is not empty and holds no config\.json"):
+        with pytest.raises(ValueError, match=r"is not empty and has no config\.json"):
             train(config(), folder=tmp_path, resume=resume)
     assert [p.name for p in tmp_path.iterdir()] == ["mine.txt"]
 
@@ -231,7 +231,7 @@ def test_a_disk_that_is_full_of_rows(tmp_path, monkeypatch):
     folder = RunFolder(tmp_path, config(), resume=False)
     folder._rows.close()
     folder._rows = open("/dev/full", "wb")  # noqa: SIM115, PTH123 - closed by the folder
-    with pytest.raises(checkpoint.CheckpointError, match="No space left on device; make room, then go on with resume"):
+    with pytest.raises(checkpoint.CheckpointError, match="No space left on device; make room, then resume the run"):
         folder.write({"kind": "eval"})
     folder.close()
 
@@ -273,5 +273,5 @@ def test_adapters_load_with_plain_peft(whole):
 @pytest.mark.parametrize("text", ["{", "[]", '{"model_type": "llama"}'])
 def test_a_foreign_config_file_is_named(tmp_path, text):
     (tmp_path / "config.json").write_text(text)
-    with pytest.raises(ValueError, match=r"config\.json.*expected a run's config\.json, or another folder"):
+    with pytest.raises(ValueError, match=r"config\.json.*expected the config\.json of a run, or another folder"):
         train(config(), folder=tmp_path, resume=True)

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from baselines.engine.torch_engine import Decoding
-from baselines.runs.config_files import build, read_table, set_keys
-from baselines.runs.run_config import RunConfig, differences, from_table
+from baselines.runs.config_files import build, read_settings, set_keys
+from baselines.runs.run_config import RunConfig, differences
 from marft_envs.cli.key_values import parse_key_values, parse_value
 
 TABLE = {
@@ -45,7 +45,7 @@ def test_a_table_is_the_run_that_keywords_make():
         settings={"learning_rate": 1e-3, "factor_clamp": (0.8, 1.25)},
         decoding=Decoding(max_new_tokens=6),
     )
-    made = from_table(TABLE)
+    made = RunConfig.from_mapping(TABLE)
     assert made.resolved() == {**run.resolved()} and made.hash() == run.hash()
     assert made.task == "relay" and made.learner().factor_clamp == (0.8, 1.25)
 
@@ -53,18 +53,18 @@ def test_a_table_is_the_run_that_keywords_make():
 @pytest.mark.parametrize(("name", "text"), [("a.toml", TOML), ("a.yaml", YAML), ("a.json", json.dumps(TABLE))])
 def test_the_three_kinds_of_file(tmp_path, name, text):
     (tmp_path / name).write_text(text)
-    assert read_table(tmp_path / name) == TABLE
+    assert read_settings(tmp_path / name) == TABLE
 
 
 def test_what_is_resolved_gives_the_same_run_back():
-    run = from_table(TABLE)
-    again = from_table(json.loads(json.dumps(run.resolved())))
+    run = RunConfig.from_mapping(TABLE)
+    again = RunConfig.from_mapping(json.loads(json.dumps(run.resolved())))
     assert again.hash() == run.hash() and again.learner() == run.learner()
     assert json.dumps(again.resolved()) == json.dumps(run.resolved())
 
 
 def test_the_hash_is_of_what_decides_a_number():
-    run = from_table(TABLE)
+    run = RunConfig.from_mapping(TABLE)
     other = {"seed": 1, "model": "tiny-report", "episodes": 64, "evaluate_every": 3, "frozen": ("actor_0",),
              "decoding": Decoding(max_new_tokens=7), "settings": {}, "environment_arguments": {}}  # fmt: skip
     hashes = {replace(run, **{name: value}).hash() for name, value in other.items()}
@@ -75,7 +75,7 @@ def test_the_hash_is_of_what_decides_a_number():
 
 def test_differences_name_what_is_new_changed_and_gone():
     old, new = {"a": {"b": 1, "c": {"d": 2}}, "e": [1]}, {"a": {"b": 3, "f": None}, "e": [1]}
-    told = ["a.b was 1, now 3", "a.c was a table, now not set", "a.f was not set, now null"]
+    told = ["a.b was 1, now 3", "a.c was a mapping, now not set", "a.f was not set, now null"]
     assert differences(old, new) == told
 
 
@@ -91,12 +91,12 @@ def test_differences_name_what_is_new_changed_and_gone():
         ({"arm": "marft", "learner": {"clipp": 1}}, r"learner has no key 'clipp' \(did you mean 'clip'\?\)"),
         ({"arm": "marft", "learner": {"clip": -1}}, "clip=-1: expected a positive number"),
         ({"arm": "marft", "learner": {"lr": 1e-3}}, r"learner has no key 'lr' \(did you mean 'learning_rate'\?\)"),
-        ({"arm": "marft", "learner": 3}, "learner=3: expected a table"),
-        ({"arm": "marft", "environment_arguments": []}, r"environment_arguments=\[\]: expected a table"),
+        ({"arm": "marft", "learner": 3}, "learner=3: expected a mapping"),
+        ({"arm": "marft", "environment_arguments": []}, r"environment_arguments=\[\]: expected a mapping"),
         ({"arm": "marft", "decoding": {"top_p": 0.9}}, "decoding has no key 'top_p': expected some of max_new_tokens"),
         ({"arm": "marft", "lora": {"rank": 0}}, "LoraSettings rank=0: expected at least 1"),
-        ({"arm": "marft", "updates": "ten"}, "RunConfig updates='ten': expected a whole number"),
-        ({"arm": "marft", "updates": True}, "RunConfig updates=True: expected a whole number"),
+        ({"arm": "marft", "updates": "ten"}, "RunConfig updates='ten': expected an integer"),
+        ({"arm": "marft", "updates": True}, "RunConfig updates=True: expected an integer"),
         ({"arm": "marft", "updates": -1}, "RunConfig updates=-1: expected at least 0"),
         ({"arm": "marft", "episodes": 0}, "RunConfig episodes=0: expected at least 1"),
         ({"arm": "marft", "checkpoint_every": 0}, "RunConfig checkpoint_every=0: expected at least 1"),
@@ -107,12 +107,14 @@ def test_differences_name_what_is_new_changed_and_gone():
 )
 def test_mistakes_are_named(table, says):
     with pytest.raises(ValueError, match=says):
-        from_table(table)
+        RunConfig.from_mapping(table)
 
 
 def test_a_value_that_no_file_can_hold_is_named():
     run = RunConfig(arm="marft", environment_arguments={"team": object()})
-    with pytest.raises(ValueError, match="object is not JSON serializable; expected texts, numbers, lists and tables"):
+    with pytest.raises(
+        ValueError, match="object is not JSON serializable; expected strings, numbers, lists and mappings"
+    ):
         run.hash()
 
 
@@ -137,19 +139,19 @@ def test_flags_go_over_files_and_settings_over_flags():
 def test_wrong_words_are_named(tmp_path):
     with pytest.raises(ValueError, match="--env-arg dataset: expected KEY=VALUE"):
         parse_key_values("--env-arg", ["dataset"])
-    with pytest.raises(ValueError, match=r"--set arm\.clip: arm is no table"):
+    with pytest.raises(ValueError, match=r"--set arm\.clip: arm is no mapping"):
         set_keys(TABLE, {"arm.clip": 1})
     with pytest.raises(ValueError, match="no such file"):
-        read_table(tmp_path / "none.toml")
+        read_settings(tmp_path / "none.toml")
     with pytest.raises(ValueError, match=r"expected a file that ends in one of \.toml"):
-        read_table(tmp_path / "none.txt")
+        read_settings(tmp_path / "none.txt")
     (tmp_path / "bare.toml").write_text("arm = ippo")
-    with pytest.raises(ValueError, match=r'Invalid value .*; texts need quotes, as in arm = "marft"'):
-        read_table(tmp_path / "bare.toml")
+    with pytest.raises(ValueError, match=r'Invalid value .*; strings need quotes, as in arm = "marft"'):
+        read_settings(tmp_path / "bare.toml")
     for name, text in (("a.toml", "arm = "), ("a.yaml", "arm: ["), ("a.json", "{")):
         (tmp_path / name).write_text(text)
         with pytest.raises(ValueError, match=f"config .*{name}: "):
-            read_table(tmp_path / name)
+            read_settings(tmp_path / name)
     (tmp_path / "a.yaml").write_text("- 1")
-    with pytest.raises(ValueError, match="holds a list, expected a table"):
-        read_table(tmp_path / "a.yaml")
+    with pytest.raises(ValueError, match="holds a list, expected a mapping"):
+        read_settings(tmp_path / "a.yaml")

@@ -141,7 +141,7 @@ def test_text_passes_as_text_between_tokenizers(other_tokenizer):
     """The actor by other token ids says what it says by its own, after what the reasoner said by the first ones."""
     teams = [Run(config(environment_arguments=RELAY, model="tiny", bases=bases)) for bases in
              ({}, {"actor_0": other_tokenizer})]  # fmt: skip
-    played = [run.testing.play(run.policy.cast(None), indices=range(6)) for run in teams]
+    played = [run.testing.play(run.policy.sampler(None), indices=range(6)) for run in teams]
     texts = [[turn.text for episode in episodes for turn in episode.transcript] for episodes in played]
     assert texts[0] == texts[1] and len(set(texts[0])) > 3
     ids = [[step.data.action_ids for episode in episodes for step in episode.steps] for episodes in played]
@@ -152,17 +152,17 @@ def test_a_scripted_agent_is_read_and_not_trained(tmp_path):
     """From a text file. It has turns in the critic's history and no weights, no metrics, no generated tokens."""
     (tmp_path / "said.txt").write_text("12\n")
     run = Run(config(scripted={"agent_1": str(tmp_path / "said.txt")}))
-    cast = run.policy.cast((0, 1))
-    episodes = run.rollout(1, cast)
+    sampler = run.policy.sampler((0, 1))
+    episodes = run.rollout(1, sampler)
     assert {turn.text for e in episodes for turn in e.transcript if turn.agent == "agent_1"} == {"12"}
-    batch = run._batch(episodes, cast)
+    batch = run._batch(episodes, sampler)
     assert batch.mask.all() and batch.mask.shape[1] == 4 and len(batch.turns["agent_1"]) == 16
     tokenizer = run.loaded.tokenizer
     turns = batch.turns["agent_1"]
     read = tokenizer.decode(turns.tokens[0][turns.token_mask[0]][turns.prompt_length[0] :])
     assert read == "12" + tokenizer.eos_token
     by_models = sum(len(s.data.action_ids) for e in episodes for s in e.steps if s.request.agent != "agent_1")
-    assert cast.generated_tokens == by_models
+    assert sampler.generated_tokens == by_models
     metrics = run.learner.update(batch)
     assert list(metrics["agents"]) == ["agent_0", "agent_2", "agent_3"] and list(run.policy.adapter_of) == [
         "agent_0", "agent_2", "agent_3"
@@ -185,10 +185,11 @@ def test_a_scripted_agent_is_read_and_not_trained(tmp_path):
             {"scripted": dict.fromkeys(("agent_0", "agent_1", "agent_2", "agent_3"), "a:b")},
             "at least one agent that is",
         ),
-        ({"scripted": {"agent_1": "a:b"}, "frozen": ("agent_1",)}, "frozen has the agent 'agent_1', which is scripted"),
+        ({"scripted": {"agent_1": "a:b"}, "frozen": ("agent_1",)}, "agent 'agent_1' is in frozen and in scripted"),
         (
             {"bases": MIXED, "sharing": {"agent_0": "both", "agent_1": "both"}},
-            "sharing: 'both' is of 'tiny' and, for agent_1, of 'tiny-report': expected one base",
+            "sharing: adapter 'both' is on base 'tiny', but agent_1 is on base 'tiny-report': expected all agents of "
+            "an adapter on one base",
         ),
         (
             {"bases": MIXED, "settings": {"critic_network": "head"}},

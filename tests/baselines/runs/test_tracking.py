@@ -1,15 +1,13 @@
-"""Numbers on their way to a tracker, and what a person sees."""
+"""Trackers: names of numbers, choice of the tracker, TensorBoard and the services."""
 
-import io
 import sys
 import types
 
 import pytest
 
 from baselines.runs import tracking
-from baselines.runs.progress import Progress
 from baselines.runs.run_config import RunConfig
-from baselines.runs.tracking import Nowhere, TrackerError, choose_tracker, make_tracker, scalars
+from baselines.runs.tracking import NoTracker, TrackerError, choose_tracker, make_tracker, scalars
 
 CONFIG = RunConfig(arm="marft", environment_arguments={"dataset": "relay"}, updates=10)
 TRAIN = {
@@ -24,7 +22,7 @@ EVAL = {
 }  # fmt: skip
 
 
-def test_every_number_has_a_name():
+def test_every_number_of_a_row_has_a_path_as_its_name():
     assert dict(scalars(TRAIN)) == {
         "train/reward": 0.5, "train/wall_s": 2.0, "train/lam_in": 1.0, "train/skipped_batches": 0.0,
         "train/explained_variance_by_position/1": 0.25, "train/agents/a_0/kl_reference": 0.01,
@@ -35,7 +33,7 @@ def test_every_number_has_a_name():
     assert not any("item" in name for name in names)
 
 
-def test_tensorboard_has_them_and_a_resumed_run_hides_what_it_says_again(tmp_path):
+def test_a_resumed_run_hides_the_updates_that_it_repeats_in_tensorboard(tmp_path):
     pytest.importorskip("tensorboard", exc_type=ImportError)
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -50,7 +48,7 @@ def test_tensorboard_has_them_and_a_resumed_run_hides_what_it_says_again(tmp_pat
     assert seen == [(1, 0.1), (2, 0.25), (3, 0.35)]
 
 
-def test_which_tracker(monkeypatch):
+def test_choice_of_the_tracker(monkeypatch):
     installed = {"tensorboard"}
     monkeypatch.setattr(tracking, "find_spec", lambda name: name in installed or None)
     assert choose_tracker(None) == "tensorboard" and choose_tracker("none") == "none"
@@ -59,15 +57,17 @@ def test_which_tracker(monkeypatch):
     with pytest.raises(ValueError, match="track='mlflow': expected one of tensorboard, wandb, trackio, none"):
         choose_tracker("mlflow")
     installed.clear()
-    assert choose_tracker(None) == "none" and isinstance(make_tracker("none", CONFIG, None, resumed=False), Nowhere)
+    assert choose_tracker(None) == "none" and isinstance(make_tracker("none", CONFIG, None, resumed=False), NoTracker)
 
 
 class Recording:
+    """Stands in for the package of a service."""
+
     def __init__(self):
-        self.begun, self.logged, self.finished = {}, [], 0
+        self.keywords, self.logged, self.finished = {}, [], 0
 
     def init(self, **keywords):
-        self.begun = keywords
+        self.keywords = keywords
         return types.SimpleNamespace(log=self.logged.append, finish=self.finish)
 
     def finish(self):
@@ -81,66 +81,14 @@ def test_services_get_config_and_rows(monkeypatch, tmp_path, name):
     tracker = make_tracker(name, CONFIG, tmp_path, resumed=True)
     tracker.row(EVAL)
     tracker.close()
-    assert service.begun["config"]["learner"]["critic"] == "central" and service.begun["resume"] == "allow"
+    assert service.keywords["config"]["learner"]["critic"] == "central" and service.keywords["resume"] == "allow"
     assert service.logged == [{**dict(scalars(EVAL)), "update": 5}] and service.finished == 1
 
 
-def test_a_service_that_does_not_begin_is_told(monkeypatch, tmp_path):
+def test_a_service_that_cannot_start_is_reported(monkeypatch, tmp_path):
     def offline(**keywords):
         raise ConnectionError("no network")
 
     monkeypatch.setitem(sys.modules, "wandb", types.SimpleNamespace(init=offline))
-    with pytest.raises(TrackerError, match=r"track='wandb' did not begin \(ConnectionError: no network\)"):
+    with pytest.raises(TrackerError, match=r"track='wandb' could not start \(ConnectionError: no network\)"):
         make_tracker("wandb", CONFIG, tmp_path, resumed=False)
-
-
-# --- what a person sees
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
-def test_plain_lines_where_there_is_no_terminal():
-    out = io.StringIO()
-    progress = Progress(10, out, quiet_s=0.0)
-    for row in (EVAL, TRAIN, {**EVAL, "accuracy": None}, {**TRAIN, "reward": None, "skipped": "no graded episode"}):
-        progress.row(row)
-    progress.close()
-    assert out.getvalue() == (
-        "update 5/10: relay, sampled accuracy 75.0% of 8, 1 not graded\n"
-        "    without a_0's own messages -50.0%\n"
-        "update 3/10: reward 0.500, lam_in 1.00, kl 0.010, 2.0 s, 14 s left\n"
-        "update 5/10: relay, sampled nothing graded, 1 not graded\n"
-        "    without a_0's own messages -50.0%\n"
-        "update 3/10: nothing graded, lam_in 1.00, kl 0.010, skipped: no graded episode, 2.0 s, 14 s left\n"
-    )
-    quiet = io.StringIO()
-    Progress(10, quiet).row(TRAIN)
-    assert quiet.getvalue() == ""
-
-
-def test_a_live_line_on_a_terminal():
-    out = Terminal()
-    progress = Progress(10, out)
-    for row in (TRAIN, EVAL):
-        progress.row(row)
-    progress.close()
-    live, evaluation, rest = out.getvalue().split("\r\x1b[K")[1:]
-    assert live.startswith("3/10 [======              ] reward 0.500, lam_in 1.00, kl 0.010") and "\n" not in live
-    assert evaluation.startswith("update 5/10: relay, sampled accuracy 75.0%") and rest == ""
-
-
-def test_a_run_that_learned_nothing_says_so_at_its_end():
-    def last_words(*rows):
-        out = io.StringIO()
-        progress = Progress(10, out)
-        for row in rows:
-            progress.row(row)
-        progress.close()
-        return out.getvalue()
-
-    idle = {**TRAIN, "skipped": "no reward variance"}
-    assert last_words(idle, idle).startswith("no batch trained a policy (no reward variance): where all scores")
-    assert last_words(idle, TRAIN, idle) == "" and last_words() == ""

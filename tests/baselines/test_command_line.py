@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from baselines.interrupts import Interrupted, interruptible, report_interrupt
+from baselines.command_line import Interrupted, interruptible, report_interrupt
 
 ROOT = Path(__file__).resolve().parents[2]
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -53,7 +53,7 @@ def test_outside_the_main_thread_nothing_changes():
 def test_before_anything_has_begun_the_process_ends_with_a_line(number):
     program = (
         "import os, sys\n"
-        "from baselines.interrupts import exit_on_signal\n"
+        "from baselines.command_line import exit_on_signal\n"
         "exit_on_signal('said')\n"
         f"os.kill(os.getpid(), {int(number)})\n"
     )

@@ -1,0 +1,130 @@
+"""Exit codes, error messages and signals of the command-line programs.
+
+Every program of ``baselines`` and ``benchmarks`` ends through ``run_command``. Its exit codes:
+
+    0         success
+    1         the run could not continue: disk, tracker, or a loss that is not finite
+    2         a wrong option or input
+    130, 143  stopped by Ctrl-C (SIGINT), stopped by SIGTERM
+
+An error is one line on stderr, never a traceback. This module imports nothing slow, so that a program can call
+``exit_on_signal`` before it imports torch.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from baselines.errors import RunError, is_full
+
+FAILURE, USAGE_ERROR = 1, 2
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Interrupted(KeyboardInterrupt):
+    """The process received SIGINT or SIGTERM.
+
+    Attributes:
+        code: Exit code of the process: 130 for SIGINT, 143 for SIGTERM.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.code = 128 + number
+
+
+def run_command(
+    name: str, work: Callable[[], int | None], *, advice: str = "", usage_errors: tuple[type[Exception], ...] = ()
+) -> int:
+    """Run a command-line program and return its exit code.
+
+    Exceptions other than those listed in the module's docstring are bugs and propagate with their traceback.
+
+    Args:
+        name: Name of the program, printed in front of an error message.
+        work: Body of the program; returns its exit code, None for 0.
+        advice: What the user can do after a signal or once a full disk has room, for example "resume with: ...".
+        usage_errors: Further exception types that mean a wrong option or input.
+
+    Returns:
+        The exit code of ``work``, or the one that belongs to the exception that ended it.
+    """
+    usage_errors = (ValueError, TypeError, FileNotFoundError, *usage_errors)
+    try:
+        with interruptible():
+            return work() or 0
+    except Interrupted as stop:
+        return report_interrupt(stop, advice)
+    except usage_errors as error:
+        return _report(name, str(error), USAGE_ERROR)
+    except RunError as error:
+        return _report(name, str(error), FAILURE)
+    except OSError as error:
+        path = f"{error.filename}: " if error.filename else ""
+        remedy = ("; make room" + (advice and f", then {advice}")) if is_full(error) else ""
+        return _report(name, f"{path}{error.strerror or error}{remedy}", FAILURE)
+
+
+def _report(name: str, message: str, code: int) -> int:
+    print(f"{name}: {message}", file=sys.stderr)
+    return code
+
+
+def exit_on_signal(line: str) -> None:
+    """End the process at once on SIGINT or SIGTERM, until ``interruptible`` (or ``run_command``) replaces the handlers.
+
+    For the seconds in which a program imports torch: there is nothing to close yet, and an exception raised inside an
+    import may be swallowed.
+
+    Args:
+        line: Printed on stderr before the process exits with 130 or 143.
+    """
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        os.write(2, f"\n{line}\n".encode())
+        os._exit(128 + number)
+
+    for number in _SIGNALS:
+        signal.signal(number, leave)
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Raise ``Interrupted`` in the block at the first SIGINT or SIGTERM, and ignore later ones.
+
+    Ignoring them lets ``finally`` blocks close files and processes undisturbed. The previous handlers are restored
+    after the block. Outside the main thread, where Python allows no signal handlers, the block runs unchanged.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        for each in _SIGNALS:
+            signal.signal(each, signal.SIG_IGN)
+        raise Interrupted(number)
+
+    before = [signal.signal(number, stop) for number in _SIGNALS]
+    try:
+        yield
+    finally:
+        for number, handler in zip(_SIGNALS, before, strict=True):
+            # None: a handler that was not installed from Python, which signal.signal cannot restore
+            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+
+
+def report_interrupt(stop: Interrupted, advice: str = "") -> int:
+    """Print one line on stderr and return the exit code.
+
+    Args:
+        stop: The exception that ``interruptible`` raised.
+        advice: What the user can do next, for example "resume with: ...".
+    """
+    print(f"\nstopped{'; ' + advice if advice else ''}", file=sys.stderr)
+    return stop.code
