@@ -1,7 +1,11 @@
-"""Learners for teams of language models: MARFT, matched Independent PPO, and the rungs between them.
+"""Learners for teams of language models: MARFT, matched independent PPO, and the arms between them.
 
-run = baselines.train(baselines.RunConfig(arm="marft", environment_arguments={"dataset": "relay"}), folder="runs/relay")
-team = baselines.load_team("runs/relay")
+Example:
+    import baselines
+
+    config = baselines.RunConfig(arm="marft", environment_arguments={"dataset": "relay"})
+    run = baselines.train(config, folder="runs/relay")
+    team = baselines.load_team("runs/relay")
 """
 
 from __future__ import annotations
@@ -20,16 +24,16 @@ if TYPE_CHECKING:
     from baselines.runs.run import train
     from baselines.runs.run_config import RunConfig
 
-_LATER = dict.fromkeys(("ARMS", "LearnerConfig", "ippo", "marft"), "ladder")
-_LATER |= {"RunConfig": "runs.run_config", "load_team": "runs.load_team", "LoadedTeam": "runs.load_team"}
+_LAZY = dict.fromkeys(("ARMS", "LearnerConfig", "ippo", "marft"), "ladder")
+_LAZY |= {"RunConfig": "runs.run_config", "load_team": "runs.load_team", "LoadedTeam": "runs.load_team"}
 
 __all__ = ["ARMS", "LearnerConfig", "LoadedTeam", "RunConfig", "ippo", "load_team", "marft", "train"]
 
 
 def __getattr__(name: str) -> Any:
-    """What needs torch, transformers and peft, which take seconds to import, comes when it is first used."""
+    """Import a public name when it is first used, because torch, transformers and peft take seconds to import."""
     if name == "train":
-        return import_module("baselines.train")  # the module of the command line, which can be called as the function
-    if name in _LATER:
-        return getattr(import_module(f"baselines.{_LATER[name]}"), name)
+        return import_module("baselines.train")  # the module is callable, so this is also the function
+    if name in _LAZY:
+        return getattr(import_module(f"baselines.{_LAZY[name]}"), name)
     raise AttributeError(f"module 'baselines' has no attribute {name!r}")

@@ -1,4 +1,6 @@
-"""The arms: one configuration of the one learner each. From ippo to marft neighbours differ in exactly one field.
+"""The arms of a comparison. Each arm is a configuration of the same learner.
+
+From ippo to marft, the ladder, neighbouring arms differ in exactly one field:
 
 | arm | critic | bootstrap | update | factor |
 |---|---|---|---|---|
@@ -8,12 +10,15 @@
 | marft_nofactor | central | successor | **sequential** | off |
 | marft | central | successor | sequential | **on** |
 
-With one adapter per agent on a frozen base the parameters are disjoint, and then marft_nofactor is mappo_chained,
-number for number (algorithms.md section 4).
+With one adapter per agent on a frozen base model the agents share no trained parameters, and marft_nofactor equals
+mappo_chained number for number (docs/reference/algorithms.md, section 4).
 
-Beside the ladder: marft_token is marft with every token a decision; untrained never updates; magrpo has no critic and
-compares group_size episodes on each problem (MAGRPO, arXiv 2508.04652); single is PPO with one agent in the team's
-place, see ``arm_environment``.
+Arms outside the ladder:
+
+* marft_token: marft in which every token is a decision.
+* magrpo: no critic; ``group_size`` episodes on each problem are compared (MAGRPO, https://arxiv.org/abs/2508.04652).
+* single: PPO with one agent instead of the team, with the team's token budget; see ``arm_environment``.
+* untrained: no updates.
 """
 
 from __future__ import annotations
@@ -48,26 +53,49 @@ ARMS: dict[str, LearnerConfig] = {
 
 
 def arm(name: str) -> LearnerConfig:
-    """The arm of that name. ValueError lists the names, and says which is near."""
+    """Return the configuration of an arm.
+
+    Args:
+        name: Name of the arm, see ``ARMS``.
+
+    Raises:
+        ValueError: If there is no such arm; the message lists the names and suggests the nearest.
+    """
     if name not in ARMS:
         raise ValueError(expected_one_of("arm", name, ARMS))
     return ARMS[name]
 
 
 class ArmEnvironment(NamedTuple):
-    """What an arm plays: the environment's arguments, and the tokens that one reply may have."""
+    """The environment of an arm.
+
+    Attributes:
+        environment_arguments: Arguments of the environment.
+        max_new_tokens: Maximum length of a reply in tokens.
+    """
 
     environment_arguments: dict[str, Any]
     max_new_tokens: int
 
 
 def arm_environment(name: str, arguments: Mapping[str, Any], agents: int, max_new_tokens: int) -> ArmEnvironment:
-    """The environment as the arm plays it. Every arm takes the task's own team of ``agents``, but for ``single``: one
-    agent (``team="solo"``), whose reply may be as long as all of the team's in a round together, so that a problem has
-    the same token budget. What was spent in fact is in the rows (generated_tokens): compare at equal tokens, too.
+    """Return the environment that an arm is trained in.
 
-    Sensible where the problem is public; where the agents hold private parts, one agent would face another task, which
-    the caller must refuse. ValueError for fewer than one agent.
+    All arms except ``single`` use the task's own team. ``single`` uses one agent (``team="solo"``), whose reply may be
+    as long as all replies of the team in a round together, so that the token budget per problem is the same. The tokens
+    that were actually generated are in the rows (``generated_tokens``).
+
+    ``single`` is meaningful only if the whole problem is public. If agents hold private parts, one agent would face a
+    different task; the caller must refuse that.
+
+    Args:
+        name: Name of the arm.
+        arguments: Arguments of the environment.
+        agents: Number of agents of the team.
+        max_new_tokens: Maximum length of an agent's reply in tokens.
+
+    Raises:
+        ValueError: If there is no agent.
     """
     if agents < 1:
         raise ValueError(f"agents={agents!r}: expected at least 1")

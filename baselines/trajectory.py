@@ -1,7 +1,7 @@
-"""What a rollout hands to the learner, and the axis letters of this package.
+"""Trajectories: the records that a rollout passes to the learner, and the axis letters that all of baselines uses.
 
-B: episodes of a batch. K: turns of an episode, flat over rounds, in execution order. N: the turns of one agent in the
-batch. L: tokens of prompt + action. T: tokens of an action. Masks are bool; True = counts.
+Axes: B episodes of a batch. K turns of an episode, flat over rounds, in execution order. N turns of one agent in a
+batch. L tokens of prompt and action. T tokens of an action. F truncated episodes. Masks are bool; True means "counts".
 """
 
 from __future__ import annotations
@@ -19,10 +19,14 @@ from marft_envs.batch.runner import Episode
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """One sampled action as the sampler saw it. Ids are never made again from text.
+    """One sampled action. Token ids are never re-encoded from text.
 
-    prompt_ids, action_ids: tokens, the action's with its stop token. logprobs: behaviour log-probability of each action
-    token at the sampling temperature. text: what the environment gets. truncated: stopped by the length limit.
+    Attributes:
+        prompt_ids: Token ids of the prompt.
+        action_ids: Token ids of the action, including the stop token.
+        logprobs: Log-probability of each action token at the sampling temperature, from the sampler.
+        text: The action as a string, which the environment receives.
+        truncated: Whether the length limit ended the action.
     """
 
     prompt_ids: tuple[int, ...]
@@ -36,8 +40,16 @@ class Generation:
 class AgentTurns:
     """All turns of one agent in a batch, padded on the right.
 
-    episode, slot: [N] which row b and which flat turn k. tokens, token_mask: [N, L]. prompt_length: [N].
-    action_mask: [N, T]. behaviour: [N, T] the sampler's log-probs. words: [N]. truncated: [N] bool.
+    Attributes:
+        episode: [N] row b of the batch.
+        slot: [N] index k of the turn in its episode.
+        tokens: [N, L] token ids of prompt and action.
+        token_mask: [N, L] bool.
+        prompt_length: [N] tokens of the prompt.
+        action_mask: [N, T] bool.
+        behaviour: [N, T] log-probabilities from the sampler.
+        words: [N] whitespace-separated words of the action, at least 1.
+        truncated: [N] bool, whether the length limit ended the action.
     """
 
     episode: Tensor
@@ -56,9 +68,14 @@ class AgentTurns:
 
 @dataclass(frozen=True, slots=True)
 class Views:
-    """What would have come next in F truncated episodes. episode: [F] their rows b. next_agent: [F] index of who would
-    have acted, round: [F] in which round. turns: per agent its F prompts there, as turns without an action in slot k =
-    number of turns played."""
+    """The agents' final observations in the F truncated episodes of a batch, from which their values are bootstrapped.
+
+    Attributes:
+        episode: [F] row b of the batch.
+        next_agent: [F] index of the agent that would have acted next.
+        round: [F] the round in which it would have acted.
+        turns: Agent -> its F prompts, as turns without an action; ``slot`` is the number of turns of the episode.
+    """
 
     episode: Tensor
     next_agent: Tensor
@@ -68,13 +85,25 @@ class Views:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Whole episodes. agents: the learners' order. turns: per agent. mask, agent_index, round_index, position: [B, K]
-    (position = place in the round). round_end, terminated, ended: [B, K], see ``advantages.chained_gae``.
-    round_score: [B, K] the team's score of that turn's round, written on every turn of it. score: [B]; 0 where the
-    episode was truncated. group: [B], equal for episodes on one problem. label: [B, K] whole numbers, what is known of
-    an episode before a turn; None if nobody labelled it. views: of the truncated episodes, None if there are none.
-    reply_score: [B, K] what the task says of each turn's own reply; None if it was not asked. critic_turns: the same
-    turns as the critic is to read them, with the views; None if that is what the agents read.
+    """A batch of B whole episodes.
+
+    Attributes:
+        agents: Names of the agents; their order defines agent indices.
+        turns: Agent -> its turns.
+        mask: [B, K] bool.
+        agent_index: [B, K] index of the agent that acted.
+        round_index: [B, K] number of the round, from 0.
+        position: [B, K] position in the round, from 0.
+        round_end: [B, K] bool, see ``advantages.chained_gae``.
+        terminated: [B, K] bool, see ``advantages.chained_gae``.
+        ended: [B, K] bool, see ``advantages.chained_gae``.
+        round_score: [B, K] the team's score of the turn's round, on every turn of the round.
+        score: [B] the team's score; 0 if the episode was truncated.
+        group: [B] equal for episodes on the same problem.
+        label: [B, K] integers, what is known of the episode before a turn (``Task.progress``); None without labels.
+        views: The final views of the truncated episodes; None if no episode was truncated.
+        reply_score: [B, K] score of each turn's own reply; None if replies were not scored.
+        critic_turns: Agent -> its turns and final view as the critic reads them; None if it reads what the agents read.
     """
 
     agents: tuple[str, ...]
@@ -96,11 +125,12 @@ class Batch:
 
     @property
     def scored(self) -> Tensor:
-        """[B] bool: the episodes that came to their end and were graded."""
+        """[B] bool, True for episodes that terminated and were graded."""
         return self.terminated.any(-1)
 
 
 Prompts = Callable[[str, Mapping[str, Any]], Sequence[int]]
+"""(agent, observation) -> token ids of the prompt."""
 
 
 def make_batch(
@@ -111,88 +141,106 @@ def make_batch(
     prompt: Prompts | None = None,
     reply_scores: Sequence[Sequence[float]] | None = None,
 ) -> Batch:
-    """Pad episodes, whose steps kept a ``Generation``, into tensors. Un-padding gives the episodes back.
+    """Pad episodes into the tensors of a batch. Removing the padding gives the episodes back.
 
-    labels: what is known of each episode before each of its turns (``Task.progress``); for the ceiling of the critic's
-    explained variance, which nothing is trained on. prompt: (agent, observation) -> the ids that its policy would read;
-    needed where an outside limit has cut an episode, whose final views stand in for its score. reply_scores: of each
-    turn's own reply (``replies.reply_scores``). Raises ValueError for no
-    episodes, and for one that was neither graded nor cut, or cannot be bootstrapped: drop and count those before.
+    Args:
+        episodes: Episodes whose steps have a ``Generation`` in ``data``.
+        agents: Names of the agents; their order defines agent indices.
+        pad_id: Token id for padding.
+        labels: For each episode, what is known of it before each of its turns (``Task.progress``). Used for the ceiling
+            of explained variance only, never for training.
+        prompt: (agent, observation) -> the token ids that its policy would read. Needed for truncated episodes, whose
+            final views replace the score.
+        reply_scores: For each episode, the score of each turn's own reply (``reply_scores.reply_scores``).
+
+    Raises:
+        ValueError: If there is no episode, or one was not graded and cannot be bootstrapped. Drop and count such
+            episodes before.
     """
     if not episodes:
         raise ValueError("episodes=[]: expected at least one graded episode")
     for episode in episodes:
         if episode.not_graded and (episode.final_state is None or prompt is None or not episode.steps):
-            raise ValueError(f"episode of problem {episode.index} was not graded ({episode.not_graded}): drop it first")
+            raise ValueError(
+                f"the episode of problem {episode.index} was not graded ({episode.not_graded}): expected graded or "
+                "truncated episodes; drop it before make_batch"
+            )
     shape = (len(episodes), max(len(e.steps) for e in episodes))
-    tables = {name: torch.zeros(shape, dtype=torch.long) for name in ("agent", "round", "position")}
+    indices = {name: torch.zeros(shape, dtype=torch.long) for name in ("agent", "round", "position")}
     flags = {name: torch.zeros(shape, dtype=torch.bool) for name in ("mask", "round_end", "terminated", "ended")}
     round_score = torch.zeros(shape)
-    places: dict[str, list[tuple[int, int]]] = {agent: [] for agent in agents}
+    turns_of: dict[str, list[tuple[int, int]]] = {agent: [] for agent in agents}
     for b, episode in enumerate(episodes):
         rounds = [step.request.round for step in episode.steps]
         last = len(rounds) - 1
         for k, step in enumerate(episode.steps):
-            places[step.request.agent].append((b, k))
-            tables["agent"][b, k] = agents.index(step.request.agent)
-            tables["round"][b, k] = rounds[k]
-            tables["position"][b, k] = k - rounds.index(rounds[k])
+            turns_of[step.request.agent].append((b, k))
+            indices["agent"][b, k] = agents.index(step.request.agent)
+            indices["round"][b, k] = rounds[k]
+            indices["position"][b, k] = k - rounds.index(rounds[k])
             flags["mask"][b, k] = True
+            # A truncated episode would have continued in the round of its final state, which may be the present one.
             following = rounds[k + 1] if k < last else episode.final_state.round if episode.final_state else None
             flags["round_end"][b, k] = following != rounds[k]
+            # The score belongs to the last round only; every turn of that round carries it.
             if rounds[k] == rounds[last]:
                 round_score[b, k] = episode.score
         flags["terminated"][b, last] = episode.terminated
         flags["ended"][b, last] = True
     return Batch(
         agents=tuple(agents),
-        turns={agent: _agent_turns(episodes, where, pad_id) for agent, where in places.items()},
+        turns={agent: _agent_turns(episodes, where, pad_id) for agent, where in turns_of.items()},
         mask=flags["mask"],
-        agent_index=tables["agent"],
-        round_index=tables["round"],
-        position=tables["position"],
+        agent_index=indices["agent"],
+        round_index=indices["round"],
+        position=indices["position"],
         round_end=flags["round_end"],
         terminated=flags["terminated"],
         ended=flags["ended"],
         round_score=round_score,
         score=torch.tensor([e.score for e in episodes]),
         group=torch.tensor([e.group for e in episodes]),
-        label=None if labels is None else _table("labels", episodes, labels, torch.zeros(shape, dtype=torch.long)),
+        label=None if labels is None else _per_turn("labels", episodes, labels, torch.zeros(shape, dtype=torch.long)),
         views=None if prompt is None else _views(episodes, agents, pad_id, prompt),
         reply_score=None
         if reply_scores is None
-        else _table("reply_scores", episodes, reply_scores, torch.zeros(shape)),
+        else _per_turn("reply_scores", episodes, reply_scores, torch.zeros(shape)),
     )
 
 
 def _views(episodes: Sequence[Episode], agents: Sequence[str], pad_id: int, prompt: Prompts) -> Views | None:
-    cut = [(b, episode, episode.final_state) for b, episode in enumerate(episodes) if episode.final_state]
-    if not cut:
+    """Return the final views of the truncated episodes, None if there is no truncated episode."""
+    truncated = [(b, episode, episode.final_state) for b, episode in enumerate(episodes) if episode.final_state]
+    if not truncated:
         return None
-    where = [(b, len(episode.steps)) for b, episode, _ in cut]
+    where = [(b, len(episode.steps)) for b, episode, _ in truncated]
     turns = {}
     for agent in agents:
-        prompts = [tuple(prompt(agent, final.observations[agent])) for _, _, final in cut]
+        prompts = [tuple(prompt(agent, final.observations[agent])) for _, _, final in truncated]
         turns[agent] = _padded([Generation(ids, (), (), "", False) for ids in prompts], where, pad_id)
-    next_agent = torch.tensor([agents.index(final.agent) for _, _, final in cut])
-    rounds = torch.tensor([final.round for _, _, final in cut])
+    next_agent = torch.tensor([agents.index(final.agent) for _, _, final in truncated])
+    rounds = torch.tensor([final.round for _, _, final in truncated])
     return Views(torch.tensor([b for b, _ in where]), next_agent, rounds, turns)
 
 
-def _table(name: str, episodes: Sequence[Episode], rows: Sequence[Sequence[float]], table: Tensor) -> Tensor:
-    """``table`` [B, K] with a number for each turn."""
+def _per_turn(name: str, episodes: Sequence[Episode], rows: Sequence[Sequence[float]], result: Tensor) -> Tensor:
+    """Return ``result`` [B, K] filled with the number of each turn. name: of the argument, for the error."""
     for b, (episode, found) in enumerate(zip(episodes, rows, strict=True)):
         if len(found) != len(episode.steps):
-            raise ValueError(f"{name}: {len(found)} for an episode of {len(episode.steps)} turns: expected one each")
-        table[b, : len(found)] = torch.tensor(found)
-    return table
+            raise ValueError(
+                f"{name}: {len(found)} for an episode of {len(episode.steps)} turns: expected one per turn"
+            )
+        result[b, : len(found)] = torch.tensor(found)
+    return result
 
 
 def _agent_turns(episodes: Sequence[Episode], where: list[tuple[int, int]], pad_id: int) -> AgentTurns:
+    """Return the turns ``where`` [(b, k), ...] of one agent."""
     return _padded([episodes[b].steps[k].data for b, k in where], where, pad_id)
 
 
 def _padded(generations: Sequence[Generation], where: list[tuple[int, int]], pad_id: int) -> AgentTurns:
+    """Return generations as padded tensors. where: row b and turn k of each."""
     n = len(generations)
     longest = max((len(g.prompt_ids) + len(g.action_ids) for g in generations), default=0)
     longest_action = max((len(g.action_ids) for g in generations), default=0)
@@ -206,10 +254,10 @@ def _padded(generations: Sequence[Generation], where: list[tuple[int, int]], pad
         token_mask[i, : len(ids)] = True
         action_mask[i, : len(g.action_ids)] = True
         behaviour[i, : len(g.action_ids)] = torch.tensor(g.logprobs)
-    place = torch.tensor(where, dtype=torch.long).reshape(n, 2)
+    indices = torch.tensor(where, dtype=torch.long).reshape(n, 2)  # reshape: an agent may have no turn
     return AgentTurns(
-        episode=place[:, 0],
-        slot=place[:, 1],
+        episode=indices[:, 0],
+        slot=indices[:, 1],
         tokens=tokens,
         token_mask=token_mask,
         prompt_length=torch.tensor([len(g.prompt_ids) for g in generations], dtype=torch.long),
@@ -221,18 +269,23 @@ def _padded(generations: Sequence[Generation], where: list[tuple[int, int]], pad
 
 
 def select(turns: AgentTurns, chosen: Tensor | slice) -> AgentTurns:
-    """The chosen rows of an agent's turns. chosen: [n] row numbers, [N] bool, or consecutive rows."""
+    """Return some of an agent's turns.
+
+    Args:
+        turns: N turns.
+        chosen: [n] row numbers, [N] bool, or a slice.
+    """
     return AgentTurns(**{name: getattr(turns, name)[chosen] for name in AgentTurns.__slots__})
 
 
 def concatenate(parts: Sequence[AgentTurns]) -> AgentTurns:
-    """The turns of several agents as one, padded to the longest."""
+    """Return the turns of several agents as one record, padded to the longest."""
     columns = {name: [getattr(part, name) for part in parts] for name in AgentTurns.__slots__}
     return AgentTurns(**{name: stack_padded(values) for name, values in columns.items()})
 
 
 def stack_padded(parts: Sequence[Tensor]) -> Tensor:
-    """[N_1 + N_2 + ..., ...] from [N_i] or [N_i, T_i] tensors; short rows are filled with zeros on the right."""
+    """Return [N_1 + N_2 + ..., ...] from tensors [N_i] or [N_i, T_i]; short rows are padded with zeros on the right."""
     if parts[0].dim() == 1:
         return torch.cat(list(parts))
     longest = max(part.shape[1] for part in parts)
@@ -240,8 +293,16 @@ def stack_padded(parts: Sequence[Tensor]) -> Tensor:
 
 
 def own_turns(mine: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """An agent's turns as rows of its own time index. mine: [B, K] bool -> row b, column k, keep: [B, T_m] each."""
+    """Return the indices that move an agent's turns to the front of each row, which is its own time index.
+
+    Args:
+        mine: [B, K] bool, the agent's turns.
+
+    Returns:
+        Rows b, columns k and a mask, [B, T_m] each, where T_m is the largest number of turns of the agent in a row.
+    """
     count = max(int(mine.sum(-1).max()), 1)
+    # A stable sort puts the agent's turns first without changing their order.
     columns = torch.argsort(~mine, dim=-1, stable=True).to(torch.long)[:, :count]
     rows = torch.arange(mine.shape[0]).unsqueeze(-1).expand_as(columns)
     return rows, columns, mine.gather(1, columns)

@@ -1,1 +1,1 @@
-"""Policies on frozen base models: LoRA adapters or full copies."""
+"""Policies: adapters or full copies on a frozen base model, which is also the reference policy pi_0."""

@@ -1,4 +1,8 @@
-"""One frozen base and the policies that play on it; the base alone is the reference policy pi_0."""
+"""The policies on one frozen base model. The base model alone is the reference policy pi_0.
+
+Axes: N turns of one agent, n turns of a forward pass, L tokens of prompt and action, T tokens of an action, H the
+width of the hidden states.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +21,13 @@ _ADAPTER = re.compile(r"[\w-]+")
 
 
 class TokenScores(NamedTuple):
-    """logprobs, entropy: [N, T] of each action token at the sampling temperature; 0 where the mask is False.
-    gap: [N, T] log-probability of the likeliest token minus the chosen one's (0: the mode was chosen)."""
+    """Scores of action tokens at the sampling temperature; 0 where the action mask is False.
+
+    Attributes:
+        logprobs: [n, T] log-probability of each token.
+        entropy: [n, T] entropy of the distribution that the token was drawn from, in nats.
+        gap: [n, T] log-probability of the most likely token minus that of the chosen one; 0 if the mode was chosen.
+    """
 
     logprobs: Tensor
     entropy: Tensor
@@ -26,11 +35,14 @@ class TokenScores(NamedTuple):
 
 
 class Policies(Protocol):
-    """What a learner trains: a ``SharedBasePolicy``, or a ``TeamPolicy`` with several bases.
+    """The policies that a learner trains: a ``SharedBasePolicy``, or a ``TeamPolicy`` on several base models.
 
-    agents: all of them. adapter_of: agent to the name of its weights; scripted agents have none, and are not there.
-    blocks: the trained names in the update order, each with the agents that share it. hidden_sizes, vocabulary_sizes:
-    of the bases.
+    Attributes:
+        agents: The names of all agents.
+        adapter_of: Agent -> name of its weights. Scripted agents have no weights and are missing.
+        blocks: Name of trained weights -> the agents that use them, in the update order.
+        hidden_sizes: Width of the hidden states of each base model.
+        vocabulary_sizes: Vocabulary size of each base model.
     """
 
     agents: tuple[str, ...]
@@ -44,20 +56,30 @@ class Policies(Protocol):
     def vocabulary_sizes(self) -> tuple[int, ...]: ...
 
     def of(self, agent: str) -> SharedBasePolicy:
-        """The policies on the agent's base, which reads its turns."""
+        """Return the policies on the base model that reads the agent's turns."""
 
     def base_of(self, agent: str) -> int:
-        """Which of the bases that is."""
+        """Return the index of that base model."""
 
 
 class SharedBasePolicy(nn.Module):
-    """The policies on one base: ``use(agent)`` makes its weights the active ones, ``use(None)`` the bare reference.
+    """The policies on one frozen base model.
 
-    base: a causal language model; its weights are frozen. agents: a LoRA adapter each (lora None: a full copy of the
-    base each), so that every policy starts as pi_0 exactly. seed: for what is drawn at first. sharing: agent to the
-    name of an adapter; agents that name the same one share it, the others have one of their own under their own name.
-    frozen: agents that play and are not trained. scripted: agents that others play for; the reference reads their
-    turns, and they have no weights.
+    ``use(agent)`` activates an agent's weights, ``use(None)`` the base model alone, which is pi_0. Every policy starts
+    exactly as pi_0.
+
+    Args:
+        base: A causal language model of transformers. Its weights are frozen.
+        agents: Names of the agents.
+        lora: Rank and alpha of the agents' LoRA adapters; None trains a full copy of the base model per agent.
+        seed: Seed of the initial weights of the adapters.
+        sharing: Agent -> name of its adapter. Agents with the same name share one adapter; an agent that is not listed
+            has its own, under its own name.
+        frozen: Agents that act and are not trained.
+        scripted: Agents whose actions come from a script. They have no weights; the base model reads their turns.
+
+    Raises:
+        ValueError: If an agent or the name of an adapter is invalid, or only some agents of an adapter are frozen.
     """
 
     def __init__(
@@ -78,77 +100,94 @@ class SharedBasePolicy(nn.Module):
         weight = next(base.get_output_embeddings().parameters())
         self._device, self._dtype = weight.device.type, weight.dtype
         if self._dtype != torch.float32 and self._device == "cpu":
-            base.set_attn_implementation("eager")  # its backward pass is twice as fast there as the fused one's
+            base.set_attn_implementation("eager")  # on a CPU its backward pass is twice as fast as the fused kernel's
         names = list(dict.fromkeys(self.adapter_of.values()))
         self.weights: Weights = (
             FullWeights(base, names, self.blocks) if lora is None else LoraWeights(base, names, self.blocks, lora, seed)
         )
 
     def of(self, agent: str) -> SharedBasePolicy:
-        """Itself: all agents are on one base."""
+        """Return self: all agents use one base model."""
         return self
 
     def base_of(self, agent: str) -> int:
-        """The only one."""
+        """Return 0, the index of the only base model."""
         return 0
 
     @property
     def hidden_sizes(self) -> tuple[int, ...]:
-        """The only one's."""
+        """Width of the hidden states of the base model, as a tuple of one."""
         return (self.hidden_size,)
 
     @property
     def vocabulary_sizes(self) -> tuple[int, ...]:
-        """The only one's."""
+        """Vocabulary size of the base model, as a tuple of one."""
         return (int(self.causal_lm.get_input_embeddings().num_embeddings),)
 
     def adapter_parameters(self, agent: str) -> list[nn.Parameter]:
-        """The parameters of one agent's weights (shared or its own) and of nothing else."""
+        """Return the parameters of an agent's weights (shared or its own) and no others."""
         return self.weights.parameters_of(self.adapter_of[agent])
 
     @contextlib.contextmanager
     def use(self, agent: str | None) -> Iterator[None]:
-        """Within the block forward passes are those of ``agent``; of the reference pi_0 when it is None or scripted.
+        """Activate the policy of an agent within the block.
 
-        On a base of 16 bits the trained fp32 weights are cast to its type in each forward pass (their gradients and
-        updates stay fp32). No cast is cached: an optimiser step inside the block would make it stale.
+        On a 16-bit base model the trained fp32 weights are cast to 16 bits in each forward pass; their gradients and
+        updates stay fp32.
+
+        Args:
+            agent: The agent. None or a scripted agent activates the reference policy pi_0.
         """
+        # No cast is cached: an optimiser step inside the block would make the cached weights stale.
         autocast = torch.autocast(self._device, self._dtype, enabled=self._dtype != torch.float32, cache_enabled=False)
         with autocast, self.weights.active(None if agent is None else self.adapter_of.get(agent)):
             yield
 
     @property
     def causal_lm(self) -> Any:
-        """The model that acts now."""
+        """The active causal language model."""
         return self.weights.causal_lm
 
     @property
     def backbone(self) -> nn.Module:
-        """The transformer below the output head, adapters included."""
+        """The active transformer below the output head, including the adapter."""
         return self.causal_lm.get_decoder()
 
     @property
     def head(self) -> nn.Module:
-        """Hidden states to logits."""
+        """The output head, from hidden states to logits."""
         return self.causal_lm.get_output_embeddings()
 
     @property
     def hidden_size(self) -> int:
-        """H, the width of the backbone's last hidden states."""
+        """The width H of the backbone's last hidden states."""
         return int(self.causal_lm.config.get_text_config().hidden_size)
 
     def hidden(self, turns: AgentTurns, rows: slice) -> Tensor:
-        """Last hidden states of prompt + action under whatever ``use`` selected: [n, L, H]."""
+        """Return the last hidden states of prompt and action under the active policy, [n, L, H].
+
+        Args:
+            turns: The turns of an agent.
+            rows: The n turns to read. They are padded to the longest of them, not to the longest of the batch.
+        """
         mask = turns.token_mask[rows]
         length = int(mask.sum(-1).max())
         ids = turns.tokens[rows, :length]
         return self.backbone(input_ids=ids, attention_mask=mask[:, :length].long(), use_cache=False).last_hidden_state
 
     def token_scores(self, hidden: Tensor, turns: AgentTurns, rows: slice, temperature: float) -> TokenScores:
-        """What the head says of the action's tokens, given ``hidden`` [n, L, H]: see TokenScores, [n, T]."""
+        """Return the scores of the action's tokens.
+
+        Args:
+            hidden: [n, L, H], what ``hidden()`` returned.
+            turns: The turns of an agent.
+            rows: The n turns of ``hidden``.
+            temperature: The sampling temperature, which the logits are divided by.
+        """
         mask = turns.action_mask[rows]
         at = predicting_positions(turns, rows)
         states = hidden.gather(1, at.unsqueeze(-1).expand(-1, -1, hidden.shape[-1]))
+        # Only the positions that predict action tokens go through the head, and the softmax is in fp32.
         logits = self.head(states).float() / temperature
         logp = logits.log_softmax(-1)
         chosen_ids = turns.tokens[rows].gather(1, (at + 1).clamp(max=turns.tokens.shape[1] - 1))
@@ -158,52 +197,62 @@ class SharedBasePolicy(nn.Module):
         return TokenScores(*(x.masked_fill(~mask, 0.0) for x in (chosen, entropy, gap)))
 
     def scores(self, turns: AgentTurns, rows: slice, temperature: float) -> TokenScores:
-        """``token_scores`` of a fresh forward pass."""
+        """Return ``token_scores`` after a forward pass."""
         return self.token_scores(self.hidden(turns, rows), turns, rows, temperature)
 
     @property
     def context_length(self) -> int | None:
-        """How many tokens the base reads at most; None if its configuration does not say."""
+        """Maximum number of tokens that the base model reads; None if its configuration does not limit it."""
         return getattr(self.causal_lm.config.get_text_config(), "max_position_embeddings", None)
 
 
 def adapters(agents: Sequence[str], sharing: Mapping[str, str]) -> dict[str, str]:
-    """Agent to adapter. ValueError for no agents, for a name in ``sharing`` that is no agent's, and for an adapter's
-    name that peft or a file system would misread."""
+    """Return agent -> name of its adapter.
+
+    Raises:
+        ValueError: If there are no agents, ``sharing`` names an unknown agent, or a name cannot be an adapter's: peft
+            uses it in parameter names, and checkpoints use it as a folder name.
+    """
     if not agents:
         raise ValueError("agents=[]: expected at least one agent")
     for agent in sharing:
         if agent not in agents:
-            raise ValueError(f"sharing has the agent {agent!r}: expected one of {', '.join(agents)}")
+            raise ValueError(f"sharing has the unknown agent {agent!r}: expected one of {', '.join(agents)}")
     adapter_of = {agent: sharing.get(agent, agent) for agent in agents}
     for agent, adapter in adapter_of.items():
         if not isinstance(adapter, str) or not _ADAPTER.fullmatch(adapter):
             raise ValueError(
-                f"adapter {adapter!r} of agent {agent!r}: expected letters, digits, _ and - alone, as it is a folder's "
-                "name and a part of its parameters'; sharing={agent: name} gives an agent's adapter another name"
+                f"adapter {adapter!r} of agent {agent!r}: expected letters, digits, _ and - only, because the name "
+                "becomes a folder and part of parameter names; rename the adapter with sharing={agent: name}"
             )
     return adapter_of
 
 
 def update_blocks(adapter_of: Mapping[str, str], frozen: Collection[str]) -> dict[str, tuple[str, ...]]:
-    """The trained adapters, each with the agents that are updated together because they share it.
+    """Return the trained adapters, each with the agents that are updated together because they share it.
 
-    ValueError for a frozen name that is no agent's, and for an adapter that only some of its agents freeze.
+    Raises:
+        ValueError: If ``frozen`` names an unknown agent, or only some of the agents that share an adapter.
     """
     for agent in frozen:
         if agent not in adapter_of:
-            raise ValueError(f"frozen has the agent {agent!r}: expected one of {', '.join(adapter_of)}")
+            raise ValueError(f"frozen has the unknown agent {agent!r}: expected one of {', '.join(adapter_of)}")
     blocks: dict[str, tuple[str, ...]] = {}
     for agent, adapter in adapter_of.items():
         blocks[adapter] = (*blocks.get(adapter, ()), agent)
     for adapter, sharers in blocks.items():
         if 0 < sum(agent in frozen for agent in sharers) < len(sharers):
-            raise ValueError(f"frozen={sorted(frozen)}: expected all or none of {', '.join(sharers)} ({adapter!r})")
+            raise ValueError(
+                f"frozen={sorted(frozen)}: expected all or none of {', '.join(sharers)}, which share {adapter!r}"
+            )
     return {adapter: sharers for adapter, sharers in blocks.items() if sharers[0] not in frozen}
 
 
 def predicting_positions(turns: AgentTurns, rows: slice) -> Tensor:
-    """[n, T]: position prompt_length - 1 + j predicts action token j; clamped into the sequence where masked."""
+    """Return [n, T], the position that predicts each action token: prompt_length - 1 + j for token j.
+
+    Positions of padded tokens are clamped into the sequence; their scores must be masked.
+    """
     steps = torch.arange(turns.action_mask.shape[1])
     at = turns.prompt_length[rows].unsqueeze(-1) - 1 + steps
     length = int(turns.token_mask[rows].sum(-1).max())
@@ -211,5 +260,5 @@ def predicting_positions(turns: AgentTurns, rows: slice) -> Tensor:
 
 
 def row_blocks(count: int, size: int) -> list[slice]:
-    """Consecutive slices of at most ``size`` rows that cover ``count``."""
+    """Return consecutive slices of at most ``size`` rows that cover ``count`` rows."""
     return [slice(start, min(start + size, count)) for start in range(0, count, size)]

@@ -1,4 +1,4 @@
-"""What of a base is trained: an adapter for each name, or a full copy. The base itself never moves: it is pi_0."""
+"""Trained weights on a frozen base model: a LoRA adapter, or a full copy, for each name. The base model is pi_0."""
 
 from __future__ import annotations
 
@@ -26,7 +26,17 @@ MODEL_CONFIG, MODEL_WEIGHTS = "config.json", "model.safetensors"
 
 @dataclass(frozen=True)
 class LoraSettings:
-    """rank r and alpha of every adapter (W + alpha / r B A, Hu et al. 2021, arXiv 2106.09685); all linear layers."""
+    """Shape of the LoRA adapters, which are added to all linear layers: W + (alpha / rank) B A.
+
+    Source: Hu et al. 2021, https://arxiv.org/abs/2106.09685.
+
+    Attributes:
+        rank: Rank of B A, at least 1.
+        alpha: Scale of B A, at least 1.
+
+    Raises:
+        ValueError: If a value is not an integer of at least 1.
+    """
 
     rank: int = 8
     alpha: int = 16
@@ -39,11 +49,17 @@ class LoraSettings:
 
 
 class LoraWeights(nn.Module):
-    """One LoRA adapter per name on a frozen base, B = 0 at first. Saved in peft's own format: folders that
-    ``peft.PeftModel.from_pretrained(base, folder)`` loads, and hubs take.
+    """One LoRA adapter per name on a frozen base model.
 
-    Adapter weights are fp32 whatever the base's type. trained: the names whose parameters require a gradient. seed: for
-    the adapters' A matrices.
+    B is 0 at first, so every adapter starts as the base model. Adapter weights are fp32 for every dtype of the base
+    model. Adapters are saved as folders that ``peft.PeftModel.from_pretrained(base, folder)`` loads.
+
+    Args:
+        base: The base model.
+        names: Names of the adapters.
+        trained: The names whose parameters require a gradient.
+        lora: Rank and alpha.
+        seed: Seed of the adapters' A matrices.
     """
 
     def __init__(
@@ -53,7 +69,7 @@ class LoraWeights(nn.Module):
         self.trained = frozenset(trained)
         config = LoraConfig(r=lora.rank, lora_alpha=lora.alpha, target_modules="all-linear", task_type="CAUSAL_LM")
         with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)  # peft 0.21 still reads it
+            warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)  # raised inside peft 0.21
             torch.manual_seed(seed)  # noqa: TID251 - peft initialises from the global generator, forked here
             first, *others = names
             self.model = get_peft_model(base, config, adapter_name=first)
@@ -61,36 +77,40 @@ class LoraWeights(nn.Module):
                 self.model.add_adapter(adapter, config)
         self.model.eval()
         if next(self.causal_lm.get_output_embeddings().parameters()).dtype != torch.float32:
-            for (
-                module
-            ) in self.model.modules():  # ``SharedBasePolicy.use`` casts the weights, so peft need not cast inputs
+            # SharedBasePolicy.use casts the weights, so peft must not cast the inputs.
+            for module in self.model.modules():
                 if isinstance(module, BaseTunerLayer):
                     module.cast_input_dtype_enabled = False
-        parts = [(name.split("."), p) for name, p in self.model.named_parameters()]  # ....lora_A.NAME.weight
+        # Parameter names end in lora_A.NAME.weight. Searching for NAME anywhere would also find parts of the model's
+        # own names, such as "layers".
+        paths = [(name.split("."), p) for name, p in self.model.named_parameters()]
         self._parameters_of = {
-            name: [p for words, p in parts if words[-3].startswith("lora_") and words[-2] == name] for name in names
+            name: [p for path, p in paths if path[-3].startswith("lora_") and path[-2] == name] for name in names
         }
         self._restore_gradients()
 
     def _restore_gradients(self) -> None:
-        """peft's ``set_adapter`` and ``disable_adapter`` freeze the other adapters and thaw the active one: undo that,
-        always."""
+        """Restore ``requires_grad`` of all adapters.
+
+        peft's ``set_adapter`` and ``disable_adapter`` change it: the active adapter requires a gradient, the others
+        not.
+        """
         for name, parameters in self._parameters_of.items():
             for p in parameters:
                 p.requires_grad_(name in self.trained)
 
     @property
     def causal_lm(self) -> Any:
-        """The model that acts now."""
+        """The active model."""
         return self.model.get_base_model()
 
     def parameters_of(self, name: str) -> list[nn.Parameter]:
-        """One adapter's parameters."""
+        """Return the parameters of one adapter."""
         return self._parameters_of[name]
 
     @contextlib.contextmanager
     def active(self, name: str | None) -> Iterator[None]:
-        """Within the block the adapter acts; the bare base when it is None."""
+        """Activate an adapter within the block, or the base model alone if the name is None."""
         if name is None:
             with self.model.disable_adapter():
                 yield
@@ -101,15 +121,21 @@ class LoraWeights(nn.Module):
         self._restore_gradients()
 
     def files(self, name: str, base_name: str) -> dict[str, bytes]:
-        """File name to content. base_name: what the config calls the base; a path of this machine would help nobody."""
+        """Return the files of a saved adapter, file name -> content.
+
+        Args:
+            name: Name of the adapter.
+            base_name: Name of the base model in the adapter's config, in place of a path on this machine.
+        """
         config = copy.deepcopy(self.model.peft_config[name])
         config.base_model_name_or_path, config.inference_mode = base_name, True
-        table = {k: sorted(v) if isinstance(v, set) else v for k, v in config.to_dict().items()}
+        # A set has no order: sorted, the file is the same in every process.
+        settings = {k: sorted(v) if isinstance(v, set) else v for k, v in config.to_dict().items()}
         state = get_peft_model_state_dict(self.model, adapter_name=name, save_embedding_layers=False)
-        return {CONFIG: json.dumps(table, indent=2, sort_keys=True).encode(), WEIGHTS: _bytes(state)}
+        return {CONFIG: json.dumps(settings, indent=2, sort_keys=True).encode(), WEIGHTS: _bytes(state)}
 
     def load(self, name: str, folder: Path) -> None:
-        """Put the folder's weights into the adapter. ValueError where they are not of its shape."""
+        """Load an adapter's weights from a folder. Raise ValueError if their shapes differ from the adapter's."""
         state = safetensors.torch.load_file(folder / WEIGHTS)
         expected = get_peft_model_state_dict(self.model, adapter_name=name, save_embedding_layers=False)
         _check_shapes(folder, state, expected, "an adapter of the same base and rank")
@@ -117,12 +143,19 @@ class LoraWeights(nn.Module):
 
 
 class FullWeights(nn.Module):
-    """Full fine-tuning: a copy of the whole base per trained name, in fp32, beside the frozen base. Saved as folders
-    that ``AutoModelForCausalLM.from_pretrained`` loads.
+    """Full fine-tuning: an fp32 copy of the whole base model per trained name, beside the frozen base model.
 
-    Memory, for P parameters of the base: P of the base in its own type, and for each trained name 4 P bytes of weights,
-    4 P of gradients while it is updated, and 8 P of Adam's moments. Names that are not trained act as the base. Beside
-    a base of 16 bits a copy carries its residual stream in fp32, so it begins as the base up to rounding.
+    Names that are not trained act as the base model. Copies are saved as folders that
+    ``AutoModelForCausalLM.from_pretrained`` loads.
+
+    Memory for a base model of P parameters: the base model itself, and for each trained name 4 P bytes of weights, 4 P
+    bytes of gradients during its update, and 8 P bytes of Adam's moments. Beside a 16-bit base model a copy has its
+    residual stream in fp32, so it starts as the base model up to rounding.
+
+    Args:
+        base: The base model.
+        names: Names of the policies.
+        trained: The names that get a copy.
     """
 
     def __init__(self, base: nn.Module, names: Sequence[str], trained: Collection[str]) -> None:
@@ -130,38 +163,43 @@ class FullWeights(nn.Module):
         self.base = base
         self.copies = nn.ModuleDict({n: copy.deepcopy(base).float().requires_grad_() for n in names if n in trained})
         self.eval()
-        self._acting: nn.Module = base
+        self._active: nn.Module = base
 
     @property
     def causal_lm(self) -> Any:
-        """The model that acts now."""
-        return self._acting
+        """The active model."""
+        return self._active
 
     def parameters_of(self, name: str) -> list[nn.Parameter]:
-        """The copy's parameters; none where the name is not trained."""
+        """Return the parameters of a copy; an empty list if the name is not trained."""
         return list(self.copies[name].parameters()) if name in self.copies else []
 
     @contextlib.contextmanager
     def active(self, name: str | None) -> Iterator[None]:
-        """Within the block the copy acts; the base when the name is None or not trained."""
-        acting = self.copies[name] if name is not None and name in self.copies else self.base
-        before, self._acting = self._acting, acting
+        """Activate a copy within the block, or the base model if the name is None or not trained."""
+        active = self.copies[name] if name is not None and name in self.copies else self.base
+        before, self._active = self._active, active
         try:
             yield
         finally:
-            self._acting = before
+            self._active = before
 
     def files(self, name: str, base_name: str) -> dict[str, bytes]:
-        """File name to content; {} where the name is not trained. base_name: in the config, see ``LoraWeights``."""
+        """Return the files of a saved copy, file name -> content; {} if the name is not trained.
+
+        Args:
+            name: Name of the copy.
+            base_name: Name of the base model in the config, in place of a path on this machine.
+        """
         if name not in self.copies:
             return {}
         model: Any = self.copies[name]
-        table = {**model.config.to_dict(), "_name_or_path": base_name, "dtype": "float32"}
-        state = dict(model.named_parameters())  # tied weights are there once, as transformers saves them
-        return {MODEL_CONFIG: json.dumps(table, indent=2, sort_keys=True).encode(), MODEL_WEIGHTS: _bytes(state)}
+        settings = {**model.config.to_dict(), "_name_or_path": base_name, "dtype": "float32"}
+        state = dict(model.named_parameters())  # lists tied weights once, as transformers saves them
+        return {MODEL_CONFIG: json.dumps(settings, indent=2, sort_keys=True).encode(), MODEL_WEIGHTS: _bytes(state)}
 
     def load(self, name: str, folder: Path) -> None:
-        """Put the folder's weights into the copy. ValueError where they are not of its shape."""
+        """Load a copy's weights from a folder. Raise ValueError if their shapes differ from the copy's."""
         if name not in self.copies:
             return
         state, own = safetensors.torch.load_file(folder / MODEL_WEIGHTS), dict(self.copies[name].named_parameters())
@@ -180,10 +218,10 @@ def _bytes(state: dict[str, Tensor]) -> bytes:
 
 
 def _check_shapes(folder: Path, found: dict[str, Tensor], expected: dict[str, Any], what: str) -> None:
-    shapes, wanted = ({k: tuple(v.shape) for k, v in table.items()} for table in (found, expected))
+    shapes, wanted = ({k: tuple(v.shape) for k, v in tensors.items()} for tensors in (found, expected))
     if shapes != wanted:
-        odd = sorted(k for k in {*shapes, *wanted} if shapes.get(k) != wanted.get(k))
+        wrong = sorted(k for k in {*shapes, *wanted} if shapes.get(k) != wanted.get(k))
         raise ValueError(
-            f"adapter {folder}: {odd[0]} has shape {shapes.get(odd[0])}, the model's is {wanted.get(odd[0])}; "
-            f"expected {what} ({len(odd)} tensors differ)"
+            f"adapter {folder}: {wrong[0]} has shape {shapes.get(wrong[0])}, the model's is {wanted.get(wrong[0])}; "
+            f"expected {what} ({len(wrong)} tensors differ)"
         )

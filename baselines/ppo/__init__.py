@@ -1,1 +1,1 @@
-"""The PPO update of every arm, in numbered steps."""
+"""The PPO update that all arms share, in numbered steps (see ``learner.py``)."""

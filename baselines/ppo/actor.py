@@ -1,4 +1,7 @@
-"""The policies' side of an update: log-probabilities by the training path, and the epochs of one adapter."""
+"""The policies' part of an update: log-probabilities by the training path, and the training epochs of one adapter.
+
+Axes: N turns of one agent, n turns of a minibatch or block, U decisions of a turn, T tokens of an action.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +22,17 @@ from baselines.trajectory import AgentTurns, concatenate, select, stack_padded
 
 @dataclass(frozen=True, slots=True)
 class AgentData:
-    """One agent's share of a batch, N turns of U decisions: what an adapter is trained on.
+    """The training data of one agent: N turns of U decisions.
 
-    old_tokens, reference: [N, T] log-probs of the old policy and of pi_0. decisions: [N, U] bool. old: [N, U] log-prob
-    of each decision. advantage: [N, U], as the loss takes it. factor: [N], M of each turn's round. agent: [N] index.
+    Attributes:
+        turns: The agent's turns.
+        old_tokens: [N, T] log-probabilities of the tokens under the policy before the update, by the training path.
+        reference: [N, T] log-probabilities of the tokens under pi_0.
+        decisions: [N, U] bool.
+        old: [N, U] log-probability of each decision before the update, normalised.
+        advantage: [N, U] advantages as the loss uses them.
+        factor: [N] the compounded factor M of each turn's round.
+        agent: [N] index of the agent.
     """
 
     turns: AgentTurns
@@ -36,21 +46,34 @@ class AgentData:
 
     @staticmethod
     def join(parts: Sequence[AgentData]) -> AgentData:
-        """The shares of agents that use one adapter, as one."""
+        """Return the data of several agents that share an adapter as one record."""
         names = [name for name in AgentData.__slots__ if name != "turns"]
         joined = {name: stack_padded([getattr(part, name) for part in parts]) for name in names}
         return AgentData(turns=concatenate([part.turns for part in parts]), **joined)
 
 
 class Weights(NamedTuple):
-    """The share of each decision [n, U] and of each token [n, T] in a minibatch's loss; see ``losses.loss_weights``."""
+    """The weights of a minibatch's loss, see ``losses.loss_weights``.
+
+    Attributes:
+        decisions: [n, U] weight of each decision.
+        tokens: [n, T] weight of each token.
+    """
 
     decisions: Tensor
     tokens: Tensor
 
 
 class Actor:
-    """Optimisers of all trained adapters. rows: turns per forward pass. generator: of the minibatches."""
+    """The optimisers of all trained adapters, and the training of one adapter at a time.
+
+    Args:
+        policy: The team's policies.
+        config: The arm's configuration.
+        temperature: The sampling temperature, used for every log-probability.
+        rows: Turns per forward pass; gradients are accumulated over the passes of a minibatch.
+        generator: Source of the order of the minibatches.
+    """
 
     def __init__(
         self,
@@ -71,12 +94,12 @@ class Actor:
         self.counts = {"optimiser_steps": 0, "early_stops": 0, "bad_steps": 0, "trained_tokens": 0}
 
     def state_dict(self) -> dict[str, Any]:
-        """Optimisers, the agents' beta, counts."""
+        """Return the optimisers' state, the agents' KL coefficients and the counters."""
         optimizers = {adapter: optimizer.state_dict() for adapter, optimizer in self.optimizers.items()}
         return {"optimizers": optimizers, "beta": dict(self.beta), "counts": dict(self.counts)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over what ``state_dict`` gave."""
+        """Restore what ``state_dict`` returned."""
         for adapter, optimizer in self.optimizers.items():
             optimizer.load_state_dict(state["optimizers"][adapter])
         self.beta, self.counts = dict(state["beta"]), dict(state["counts"])
@@ -85,7 +108,11 @@ class Actor:
 
     @torch.no_grad()
     def token_logprobs(self, agent: str, turns: AgentTurns) -> Tensor:
-        """[N, T] under the agent's adapter as it is now."""
+        """Return the log-probabilities [N, T] of an agent's action tokens under its current adapter, without gradient.
+
+        Old and new log-probabilities both come from this path, never from the sampler: the sampler's differ slightly
+        (KV cache, left padding), and the ratio before the first step must be 1.
+        """
         policy = self.policy.of(agent)
         with policy.use(agent):
             blocks = row_blocks(len(turns), self.rows)
@@ -93,35 +120,54 @@ class Actor:
         return torch.cat(parts) if parts else turns.behaviour
 
     def decision_logprobs(self, tokens: Tensor, turns: AgentTurns) -> Tensor:
-        """[N, U] from [N, T]: of each token, or of the action, normalised as the surrogate's."""
+        """Return the log-probability of each decision, [N, U], from those of the tokens, [N, T].
+
+        A decision is a token, or the action; an action's log-probability is normalised by ``config.normalization``.
+        """
         if self.config.credit == "token":
             return tokens
         return action_logprob(tokens, turns.action_mask, self.config.normalization, turns.words).unsqueeze(-1)
 
     def factor_logprobs(self, tokens: Tensor, turns: AgentTurns) -> Tensor:
-        """[N]: the action's log-probability as the compounded factor takes it."""
-        whole = self.config.factor_normalization == "sum"
-        normalization: Normalization = "sum" if whole else self.config.normalization
+        """Return the log-probability of each action, [N], as the compounded factor uses it.
+
+        It is that of the whole action at token level, too (docs/reference/algorithms.md, section 2.4).
+        """
+        plain_sum = self.config.factor_normalization == "sum"
+        normalization: Normalization = "sum" if plain_sum else self.config.normalization
         return action_logprob(tokens, turns.action_mask, normalization, turns.words)
 
     # ---- KL to the reference
 
     def kl_penalty(self, agent: str, tokens: Tensor, reference: Tensor, turns: AgentTurns) -> Tensor:
-        """beta KL(pi_old || pi_0) of each decision, [N, U], un-normalised; 0 unless it is placed in the reward."""
+        """Return beta KL(pi_old || pi_0) of each decision, [N, U], not normalised; 0 with kl_placement="loss"."""
         if self.config.kl_placement == "loss":
             return torch.zeros_like(tokens if self.config.credit == "token" else tokens[:, :1])
         kl = kl_to_reference(tokens, reference, turns.action_mask, self.config.kl_estimator)
         return self.beta[agent] * (kl if self.config.credit == "token" else kl.sum(-1, keepdim=True))
 
     def adapt_beta(self, agent: str, kl: float) -> None:
-        """Move the agent's beta towards the target, if there is one. kl: mean k3 per token on the fresh batch."""
+        """Adapt an agent's beta towards ``kl_target``, if there is one.
+
+        Args:
+            agent: The agent.
+            kl: Its mean k3 per token on the fresh batch.
+        """
         if self.config.kl_target and math.isfinite(kl):
             self.beta[agent] = adapted_coefficient(self.beta[agent], kl, self.config.kl_target)
 
     # ---- training
 
     def train(self, adapter: str, data: AgentData) -> dict[str, float]:
-        """Epochs of minibatches for one adapter; nothing else moves. -> means over its optimiser steps."""
+        """Train one adapter for all epochs; nothing else changes.
+
+        Args:
+            adapter: Name of the adapter.
+            data: The data of the agents that use it.
+
+        Returns:
+            Means over the optimiser steps of the loss and its parts, the number of steps, and ``early_stop``.
+        """
         agent = self.policy.blocks[adapter][0]
         steps: list[dict[str, float]] = []
         with self.policy.of(agent).use(agent):
@@ -129,6 +175,7 @@ class Actor:
                 order = torch.randperm(len(data.turns), generator=self.generator)
                 for chosen in order.chunk(self.config.minibatches):
                     self.optimizers[adapter].zero_grad(set_to_none=True)
+                    # The KL of this minibatch is measured in its own forward pass, before the step it would stop.
                     stats = self._accumulate(data, chosen)
                     if self.config.kl_stop and stats["kl_behaviour"] > self.config.kl_stop:
                         return self._finish(adapter, steps, early=True)
@@ -144,7 +191,7 @@ class Actor:
         return {**means, "steps": float(len(steps)), "early_stop": float(early)}
 
     def _step(self, adapter: str, loss: float) -> float | None:
-        """The optimiser's step, unless loss or gradient is not finite: then nothing moves. -> the gradient's norm"""
+        """Make an optimiser step and return the gradient's norm, or None without a step if something is not finite."""
         optimizer = self.optimizers[adapter]
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
         norm = float(torch.nn.utils.clip_grad_norm_(parameters, self.config.max_grad_norm))
@@ -156,7 +203,10 @@ class Actor:
         return norm
 
     def _accumulate(self, data: AgentData, chosen: Tensor) -> dict[str, float]:
-        """The gradient of one minibatch, in blocks of rows. -> the loss and its parts"""
+        """Accumulate the gradient of one minibatch over blocks of rows, and return the loss and its parts.
+
+        The weights are those of the whole minibatch, so the gradient does not depend on the size of the blocks.
+        """
         subset = select(data.turns, chosen)
         aggregation = self.config.loss_aggregation
         weights = Weights(
@@ -176,11 +226,12 @@ class Actor:
     def _loss(
         self, turns: AgentTurns, block: slice, data: AgentData, rows: Tensor, weights: Weights
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """The loss of some rows, already weighted, and what it is made of. block: of ``turns``; rows: the same turns
-        in ``data``."""
+        """Return the weighted loss of some turns, and its parts. ``block`` are their rows in ``turns``, ``rows`` in
+        ``data``."""
         policy = self.policy.of(self.policy.agents[int(data.agent[0])])
         scores = policy.scores(turns, block, self.temperature)
         mask = turns.action_mask[block]
+        # Of normalised log-probabilities: only with normalization="sum" is this ratio an importance weight.
         ratio = (self.decision_logprobs(scores.logprobs, select(turns, block)) - data.old[rows]).exp()
         factor = data.factor[rows].unsqueeze(-1).expand_as(ratio)
         surrogate = clipped_policy_loss(ratio, data.advantage[rows], self.config.clip, factor, weights.decisions)

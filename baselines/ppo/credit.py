@@ -1,6 +1,7 @@
-"""From a batch and its values to advantages: who is paid, whose value follows, and over which sequence GAE runs.
+"""Credit assignment: where rewards are placed, which value follows a turn, and the sequences that GAE runs over.
 
-Axes: B episodes, K turns, U decisions of a turn (its tokens, or the one action).
+Axes: B episodes, K turns of an episode, U decisions of a turn (its tokens, or the one action), M agents, F truncated
+episodes.
 """
 
 from __future__ import annotations
@@ -22,17 +23,33 @@ def team_advantages(
     lam_in: float,
     final_values: Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """Raw advantages and returns with the arm's bootstrap (algorithms.md 2.2 and 3). The learner places the team's
-    score itself: once on a round's last turn (successor), or on every agent's own turn (own).
+    """Return raw advantages and returns with the arm's bootstrap.
 
-    decisions: bool. values, penalty (taken from the reward of each decision): floats; all [B, K, U]. lam_in: behind the
-    gate. final_values: [B, K] after an episode's end, where it was truncated, see ``final_values``. -> two [B, K, U]
+    The learner places the team's score itself: with bootstrap="successor" once, on a round's last turn; with
+    bootstrap="own" on every agent's own turn. The environment's ``reward=`` setting has no influence.
+
+    Source: docs/reference/algorithms.md, sections 2.2 and 3.
+
+    Args:
+        batch: The batch.
+        decisions: [B, K, U] bool, the decisions of each turn.
+        values: [B, K, U] floats, the critic's value before each decision.
+        penalty: [B, K, U] floats, subtracted from the reward of each decision (KL in the reward).
+        config: The arm's configuration.
+        lam_in: Lambda inside a round, after the gate (see ``TeamCritic.lam_in``).
+        final_values: [B, K] floats, the value after a truncated episode's end, see ``final_values``.
+
+    Returns:
+        Advantages and returns, [B, K, U] each, 0 where ``decisions`` is False.
     """
     d = Discounts(config.gamma, config.lam, config.gamma_in, lam_in, config.gamma_tok, config.lam_tok)
+    # The last decision of a turn: the one that no other decision of the turn follows.
     turn_end = decisions & ~torch.cat([decisions[..., 1:], torch.zeros_like(decisions[..., :1])], -1)
     advantages, returns = torch.zeros_like(values), torch.zeros_like(values)
     for turns in _sequences(batch, config):
-        ends, score, terminated, ended = _pay(batch, turns, config)
+        # Every sequence of turns is flattened into rows of decisions without gaps, which is what token_gae expects, and
+        # the results are scattered back.
+        ends, score, terminated, ended = _place_score(batch, turns, config)
         rows, columns, keep = own_turns((decisions & turns.unsqueeze(-1)).flatten(1))
         rewards = turn_end * score.unsqueeze(-1) - penalty
         final = turn_end * final_values.unsqueeze(-1)
@@ -40,73 +57,92 @@ def team_advantages(
         r, v, turn, end, stop, cut, last = (
             x.flatten(1)[rows, columns] for x in (rewards, values, turn_end, *flags, final)
         )
-        for table, found in zip((advantages, returns), token_gae(r, v, turn, end, stop, cut, last, d), strict=True):
-            table.view(len(rows), -1)[rows[keep], columns[keep]] = found[keep]
+        for result, found in zip((advantages, returns), token_gae(r, v, turn, end, stop, cut, last, d), strict=True):
+            result.view(len(rows), -1)[rows[keep], columns[keep]] = found[keep]
     return advantages, returns
 
 
 def _sequences(batch: Batch, config: LearnerConfig) -> list[Tensor]:
-    """Which turns follow each other, [B, K] bool: all of an episode, or each agent's own."""
+    """Return the sequences of turns that GAE runs over, [B, K] bool each: all turns, or each agent's own."""
     if config.bootstrap == "successor":
         return [batch.mask]
     return [batch.mask & (batch.agent_index == m) for m in range(len(batch.agents))]
 
 
-def _pay(batch: Batch, turns: Tensor, config: LearnerConfig) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """For a sequence of turns: where a step of time ends, its score, and the two flags of the episode's end. [B, K].
+def _place_score(batch: Batch, turns: Tensor, config: LearnerConfig) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return for a sequence of turns: the ends of time steps, their scores, and the flags terminated and ended, [B, K].
 
-    On an agent's own time index each round is a step: what it does twice in a round (a tool call, then a reply) is paid
-    once, on the last of the two. One that is silent in the last round is paid the score on its last turn, discounted by
-    the rounds between.
+    On an agent's own time index a round is one step. An agent that acts twice in a round (a tool call, then a reply) is
+    rewarded once, on the second turn. An agent that does not act in the last round is rewarded on its last turn, with
+    the score discounted by the rounds in between.
     """
-    if config.reward == "maporl":  # every turn is an end: what follows is in its return
+    if config.reward == "maporl":  # each turn ends its own episode, because its return already contains what follows
         return turns, maporl(batch, config) * turns, turns, turns
     if config.bootstrap == "successor":
         return batch.round_end, batch.round_score * batch.round_end, batch.terminated, batch.ended
     last = turns & (turns.flip(-1).cumsum(-1).flip(-1) == 1)
     ends = _last_in_round(turns, batch.round_index)
     final_round = batch.round_index.max(-1, keepdim=True).values
-    later = last & (batch.round_index < final_round)
-    owed = config.gamma ** (final_round - batch.round_index) * batch.score.unsqueeze(-1)
-    score = torch.where(later, batch.round_score + owed, batch.round_score * ends)
+    early = last & (batch.round_index < final_round)
+    discounted = config.gamma ** (final_round - batch.round_index) * batch.score.unsqueeze(-1)
+    score = torch.where(early, batch.round_score + discounted, batch.round_score * ends)
     return ends, score, last & batch.terminated.any(-1, keepdim=True), last
 
 
 def _last_in_round(turns: Tensor, round_index: Tensor) -> Tensor:
-    """Those of the ``turns`` [B, K] bool that no other of them follows in the same round. -> [B, K] bool"""
+    """Return [B, K] bool: those of the ``turns`` [B, K] that no other of them follows in the same round."""
     same = round_index.unsqueeze(-1) == round_index.unsqueeze(-2)
     followed = (same & turns.unsqueeze(-2)).triu(1).any(-1)
     return turns & ~followed
 
 
 def maporl(batch: Batch, config: LearnerConfig) -> Tensor:
-    """MAPoRL's return of each turn, [B, K], from the scores of all replies; 0 where no turn is."""
+    """Return MAPoRL's return of each turn, [B, K], from the scores of all replies; 0 at padded turns.
+
+    Source: docs/reference/algorithms.md, section 4. See ``advantages.maporl_returns``.
+    """
     assert batch.reply_score is not None
     rows, columns = batch.mask.nonzero(as_tuple=True)
-    place = rows, batch.round_index[rows, columns], batch.agent_index[rows, columns]
+    reply = rows, batch.round_index[rows, columns], batch.agent_index[rows, columns]
     scores = torch.full((len(batch.mask), int(batch.round_index.max()) + 1, len(batch.agents)), torch.nan)
-    scores[place] = batch.reply_score[rows, columns]
+    scores[reply] = batch.reply_score[rows, columns]
     returns = torch.zeros_like(batch.round_score)
-    returns[rows, columns] = maporl_returns(scores, config.gamma)[place]
+    returns[rows, columns] = maporl_returns(scores, config.gamma)[reply]
     return returns
 
 
 def group_credit(batch: Batch, decisions: Tensor, penalty: Tensor) -> tuple[Tensor, Tensor]:
-    """MAGRPO: every decision of an episode has the episode's advantage over its group. -> A [B, K, U], keep [B]
+    """Return the advantages of MAGRPO: every decision of an episode has the episode's advantage over its group.
 
-    decisions, penalty: [B, K, U]. keep: False where all episodes on the problem came out the same.
+    Source: docs/reference/algorithms.md, section 4.
+
+    Args:
+        batch: The batch.
+        decisions: [B, K, U] bool.
+        penalty: [B, K, U] floats, subtracted from an episode's score.
+
+    Returns:
+        Advantages [B, K, U], and [B] bool, False where all episodes on the problem have the same score.
     """
     total = batch.score - (penalty * decisions).sum((1, 2))
     advantage, keep = group_advantages(total, batch.group)
+    # The penalty alone may give a group variance: without a difference in score it is still dropped.
     _, keep_score = group_advantages(batch.score, batch.group)
     return advantage[:, None, None] * decisions, keep & keep_score
 
 
 def final_values(batch: Batch, values: Tensor, config: LearnerConfig) -> Tensor:
-    """What follows the end of each turn's sequence, [B, K]: 0 where the episode terminated; where it was truncated, the
-    value of the next agent's view (successor) or of the turn's own agent's (own).
+    """Return the value that follows the end of each turn's sequence, [B, K].
 
-    values: [F, M] of every agent's view after the last turn of the truncated episodes, ``batch.views``.
+    It is 0 where the episode terminated. Where it was truncated, it is the value of the next agent's view
+    (bootstrap="successor") or of the view of the turn's own agent (bootstrap="own").
+
+    Source: docs/reference/algorithms.md, section 2.2.
+
+    Args:
+        batch: The batch.
+        values: [F, M] floats, the value of every agent's view after the last turn of each truncated episode.
+        config: The arm's configuration.
     """
     final = torch.zeros_like(batch.round_score)
     if batch.views is None:
@@ -118,11 +154,19 @@ def final_values(batch: Batch, values: Tensor, config: LearnerConfig) -> Tensor:
 
 
 def monte_carlo_returns(batch: Batch, config: LearnerConfig, final: Tensor | None = None) -> Tensor:
-    """The discounted team score that follows each turn, [B, K]: what the critic is trained on. In [0, 1] as long as
-    only one round is scored. final: [B, K] ``final_values``, in place of the score that a truncated episode lacks."""
+    """Return the discounted team score that follows each turn, [B, K]: the target of the critic.
+
+    It is in [0, 1] as long as only one round is scored.
+
+    Args:
+        batch: The batch.
+        config: The arm's configuration.
+        final: [B, K] ``final_values``, used in place of the score that a truncated episode does not have.
+    """
     if config.reward == "maporl":
         return maporl(batch, config)
     returns = torch.zeros_like(batch.round_score)
+    # following: the discounted score after turn k. weight: the discount from turn k to the end of the episode.
     following, weight = torch.zeros_like(batch.score), torch.ones_like(batch.score)
     for k in reversed(range(batch.mask.shape[1])):
         discount = torch.where(batch.round_end[:, k], config.gamma, config.gamma_in)

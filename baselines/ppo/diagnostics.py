@@ -1,4 +1,4 @@
-"""What is measured beside the training of a batch: of an agent's share, of the compounded factor, of time."""
+"""Statistics of an update: of an agent's training data, of the compounded factor, and of the time spent."""
 
 from __future__ import annotations
 
@@ -17,19 +17,29 @@ from baselines.ppo.actor import AgentData
 
 @dataclass
 class Timer:
-    """Seconds by name, for the account of where an update's time goes."""
+    """Accumulated wall-clock time by name.
+
+    Attributes:
+        seconds: Name -> seconds.
+    """
 
     seconds: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
     def measure(self, name: str) -> Iterator[None]:
+        """Add the time spent in the block to ``seconds[name]``."""
         start = time.perf_counter()
         yield
         self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
 
 
 def describe(data: AgentData, spread: float) -> dict[str, float]:
-    """What is known of an agent's share before it is trained. spread: the standard deviation of its advantages."""
+    """Return statistics of an agent's data before it is trained; see docs/metrics.md for the keys.
+
+    Args:
+        data: The agent's data.
+        spread: The standard deviation of its advantages before whitening.
+    """
     turns, mask = data.turns, data.turns.action_mask
     length = mask.sum(-1).float()
     kl = kl_to_reference(data.old_tokens, data.reference, mask)
@@ -44,8 +54,14 @@ def describe(data: AgentData, spread: float) -> dict[str, float]:
 
 
 def factor_statistics(factor: Tensor, clamp: tuple[float, float]) -> dict[str, float]:
-    """Of M after an agent, [N]: effective sample size, the share at a bound, percentiles."""
+    """Return statistics of the compounded factor; see docs/metrics.md for the keys.
+
+    Args:
+        factor: [N] M after an agent's update, one for each of its turns.
+        clamp: Lower and upper bound of M.
+    """
     low, high = clamp
+    # exp(log(bound)) differs from the bound by rounding.
     at_bound = (factor <= low * 1.0001) | (factor >= high * 0.9999)
     return {
         "factor_ess": float(effective_sample_size(factor)),
@@ -55,6 +71,6 @@ def factor_statistics(factor: Tensor, clamp: tuple[float, float]) -> dict[str, f
     }
 
 
-def finite(table: Mapping[str, float]) -> dict[str, float | None]:
-    """None for what is not a number: where all returns were equal, nothing can be explained."""
-    return {name: value if math.isfinite(value) else None for name, value in table.items()}
+def finite(statistics: Mapping[str, float]) -> dict[str, float | None]:
+    """Replace NaN and infinities by None, which JSON can hold; NaN occurs where all returns are equal."""
+    return {name: value if math.isfinite(value) else None for name, value in statistics.items()}

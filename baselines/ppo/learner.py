@@ -1,14 +1,16 @@
-"""The PPO family in numbered steps; the arms of ``ladder.py`` are settings of this one code path.
+"""The learner: one PPO update in numbered steps. The arms in ``ladder.py`` are settings of this one code path.
 
-A batch is updated in these steps (algorithms.md 2 and 3):
+The steps of an update (docs/reference/algorithms.md, sections 2 and 3):
 
-1. read the batch with the frozen reference: log pi_0 of every action, the critic's features
-2. old log-probabilities of every agent by the training path, before anything moves
-3. values, those of a truncated episode's final views too, explained variance, the gate on lam_in
-4. advantages with the arm's bootstrap, whitened per agent
-5. for each adapter in the update order: ratio, clipped loss with the factor outside the clip, KL to pi_0, step
-6. after a sequential update with the factor on: new log-probabilities, M <- clamp(M * ratio)
-7. the critic's epochs on the replayed batches
+1. Read the batch with the frozen reference model: log pi_0 of every action token, and the critic's inputs.
+2. Compute the old log-probabilities of every agent by the training path, before any parameter changes.
+3. Compute the values (also of the final views of truncated episodes), the explained variance and the gate on lam_in.
+4. Compute the advantages with the arm's bootstrap, and whiten them per agent.
+5. For each adapter in the update order: ratio, clipped loss with the factor M outside the clip, KL to pi_0, step.
+6. After each adapter of a sequential update with the factor on: new log-probabilities, M <- clamp(M * ratio).
+7. Train the critic on the replayed batches.
+
+Axes: B episodes, K turns of an episode, U decisions of a turn, N turns of one agent, T tokens of an action.
 """
 
 from __future__ import annotations
@@ -35,11 +37,18 @@ from baselines.ppo.nonfinite import NonFiniteMonitor
 from baselines.trajectory import AgentTurns, Batch, select
 
 Metrics = dict[str, Any]
-_LEAST_CEILING = 0.02  # below it, the share of what can be explained is a quotient of two noises
+_LEAST_CEILING = 0.02  # with a smaller ceiling, explained variance / ceiling is a quotient of two noises
 
 
 class Credit(NamedTuple):
-    """What a batch is worth: advantages, returns and values [B, K, U], and which episodes count [B]."""
+    """The result of credit assignment for a batch.
+
+    Attributes:
+        advantages: [B, K, U] raw advantages.
+        returns: [B, K, U] GAE returns.
+        values: [B, K, U] the critic's values.
+        keep: [B] bool, False for episodes that no policy is trained on (groups without variance).
+    """
 
     advantages: Tensor
     returns: Tensor
@@ -48,10 +57,15 @@ class Credit(NamedTuple):
 
 
 class Learner:
-    """Trains a team's policies with one arm. temperature: the sampling temperature, used for every log-probability.
+    """Trains the policies of a team with one arm.
 
-    rows: turns per forward pass (gradients are accumulated over them). seed: of the critic's weights, the minibatches
-    and the permuted order. failures: a folder for the batch that stopped a run (see ``guards``).
+    Args:
+        policy: The policies.
+        config: The arm's configuration.
+        temperature: The sampling temperature, used for every log-probability.
+        seed: Seed of the critic's initial weights, of the order of the minibatches, and of the permuted update order.
+        rows: Turns per forward pass; gradients are accumulated over the passes of a minibatch.
+        failures: Folder for the batch that stopped the run because its loss was not finite; None to save nothing.
     """
 
     def __init__(
@@ -72,15 +86,24 @@ class Learner:
         bases = [policy.base_of(agent) for agent in policy.agents]
         sizes = policy.vocabulary_sizes if config.critic_network == "transformer" else policy.hidden_sizes
         self.critic = TeamCritic(sizes, bases, config, seed) if has_critic else None
-        self.guard = NonFiniteMonitor(config.max_bad_updates, failures)
+        self.monitor = NonFiniteMonitor(config.max_bad_updates, failures)
         self.batches = 0
         self.skipped_batches = 0
 
     def update(self, batch: Batch) -> Metrics:
-        """All steps on one batch. Returns the metrics (plain numbers, JSON-able); see docs/metrics.md for each.
+        """Run all steps of an update on one batch.
 
-        The first ``critic_warmup`` batches train critics only: they are batches like the others, so whoever counts
-        episodes and tokens counts them, for every arm. Raises ``guards.NonFiniteLoss``.
+        The first ``critic_warmup`` batches train the critic only. They count in a budget of episodes and tokens like
+        all others.
+
+        Args:
+            batch: A batch that was sampled from the current policies.
+
+        Returns:
+            Metrics as plain numbers that JSON can hold; docs/metrics.md explains each of them.
+
+        Raises:
+            NonFiniteLoss: If too many updates in a row had a loss or a gradient that is not finite.
         """
         if self.config.update == "none":
             return {"skipped": "an arm without updates", "agents": {}}
@@ -90,64 +113,73 @@ class Learner:
         if _without_variance(batch, self.config):
             self.skipped_batches += 1
             return {"skipped_batches": self.skipped_batches, "skipped": "no reward variance", "agents": {}}
-        watch, bad, trained = Timer(), self._bad_steps(), self.actor.counts["trained_tokens"]
-        with watch.measure("reference"):  # 1
+        timer, bad, trained = Timer(), self._bad_steps(), self.actor.counts["trained_tokens"]
+        with timer.measure("reference"):  # 1
             features, reference = self._read(batch)
-        with watch.measure("old_logprobs"):  # 2
+        with timer.measure("old_logprobs"):  # 2
+            # All agents, before any update: in a sequential update the factor compares with the policies that sampled.
             acting = {agent: turns for agent, turns in batch.turns.items() if agent in self.policy.adapter_of}
             old = {agent: self.actor.token_logprobs(agent, turns) for agent, turns in acting.items()}
-        with watch.measure("values"):  # 3, 4
-            credit, features, judged = self._judge(batch, features, self._penalty(batch, old, reference))
+        with timer.measure("values"):  # 3, 4
+            # The critic has not been trained on this batch yet, so its explained variance is that of fresh data.
+            credit, features, statistics = self._assign_credit(batch, features, self._penalty(batch, old, reference))
         data = {agent: self._agent_data(batch, agent, old[agent], reference[agent], credit) for agent in old}
-        with watch.measure("actor"):  # 5, 6
+        with timer.measure("actor"):  # 5, 6
             agents = self._update_agents(batch, {agent: d for agent, d in data.items() if len(d[0].turns)})
         if self.critic:
-            with watch.measure("critic"):  # 7
+            with timer.measure("critic"):  # 7
                 loss = self.critic.train(features, credit.values, credit.returns, self.config.critic_epochs)
-            judged["value_loss"] = loss if math.isfinite(loss) else None
-        self.guard.observe(self._bad_steps() > bad, batch)
+            statistics["value_loss"] = loss if math.isfinite(loss) else None
+        self.monitor.observe(self._bad_steps() > bad, batch)
         counts = {name: n for name, n in self.actor.counts.items() if name != "trained_tokens"}
         return {
             "skipped_batches": self.skipped_batches,
-            "bad_updates": self.guard.total,
+            "bad_updates": self.monitor.total,
             **counts,
             "agents": agents,
-            **judged,
+            **statistics,
             "trained_tokens": self.actor.counts["trained_tokens"] - trained,
-            "seconds": watch.seconds,
+            "seconds": timer.seconds,
         }
 
     def _warm_up(self, batch: Batch) -> Metrics:
-        """``critic_warmup_epochs`` of the critic alone; policies stay. Returns metrics as ``update`` does."""
+        """Train the critic for ``critic_warmup_epochs`` and no policy. Return metrics as ``update`` does."""
         assert self.critic is not None
-        watch = Timer()
-        with watch.measure("critic"):
+        timer = Timer()
+        with timer.measure("critic"):
             features, _ = self._read(batch)
-            credit, features, judged = self._judge(batch, features, torch.zeros(features.decisions.shape))
+            no_penalty = torch.zeros(features.decisions.shape)
+            credit, features, statistics = self._assign_credit(batch, features, no_penalty)
             loss = self.critic.train(features, credit.values, credit.returns, self.config.critic_warmup_epochs)
-        judged["value_loss"] = loss if math.isfinite(loss) else None
-        return {"skipped": "critic warm-up", "agents": {}, **judged, "seconds": watch.seconds}
+        statistics["value_loss"] = loss if math.isfinite(loss) else None
+        return {"skipped": "critic warm-up", "agents": {}, **statistics, "seconds": timer.seconds}
 
     def state_dict(self) -> dict[str, Any]:
-        """Optimisers, critic, generator and counters, as tensors and plain values; the policy's weights are kept by
-        whoever owns the policy. ``torch.load(..., weights_only=True)`` reads it back."""
+        """Return the state of optimisers, critic, generator and counters as tensors and plain values.
+
+        The weights of the policies are not part of it. ``torch.load(..., weights_only=True)`` accepts what
+        ``torch.save`` writes of it.
+        """
         return {
             "actor": self.actor.state_dict(),
             "critic": self.critic.state_dict() if self.critic else None,
             "generator": self.generator.get_state(),
             "batches": self.batches,
             "skipped_batches": self.skipped_batches,
-            "bad_updates": [self.guard.in_a_row, self.guard.total],
+            "bad_updates": [self.monitor.in_a_row, self.monitor.total],
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what ``state_dict`` gave: bit for bit, once the policy's weights are restored, too."""
+        """Restore what ``state_dict`` returned.
+
+        Together with the weights of the policies this resumes training bit for bit.
+        """
         self.actor.load_state_dict(state["actor"])
         if self.critic:
             self.critic.load_state_dict(state["critic"])
         self.generator.set_state(state["generator"])
         self.batches, self.skipped_batches = state["batches"], state["skipped_batches"]
-        self.guard.in_a_row, self.guard.total = state["bad_updates"]
+        self.monitor.in_a_row, self.monitor.total = state["bad_updates"]
 
     def _bad_steps(self) -> int:
         return self.actor.counts["bad_steps"] + (self.critic.bad_steps if self.critic else 0)
@@ -159,7 +191,7 @@ class Learner:
         return read_reference(self.policy, batch, self.config, target, self.temperature, self.rows)
 
     def _penalty(self, batch: Batch, old: dict[str, Tensor], reference: dict[str, Tensor]) -> Tensor:
-        """What KL to pi_0 takes from the reward of each decision: [B, K, U]."""
+        """Return [B, K, U], what KL to pi_0 subtracts from the reward of each decision."""
         penalty = torch.zeros(decision_mask(batch, self.config).shape)
         for agent in old:
             turns = batch.turns[agent]
@@ -167,9 +199,13 @@ class Learner:
             penalty[turns.episode, turns.slot, : mine.shape[1]] = mine
         return penalty
 
-    def _judge(self, batch: Batch, features: TurnFeatures, penalty: Tensor) -> tuple[Credit, TurnFeatures, Metrics]:
-        """What the batch is worth, and the features with the targets that the critic learns from: a truncated episode
-        has the value of its own final view in the place of a score."""
+    def _assign_credit(
+        self, batch: Batch, features: TurnFeatures, penalty: Tensor
+    ) -> tuple[Credit, TurnFeatures, Metrics]:
+        """Return the advantages, the features with the critic's targets, and statistics of the critic.
+
+        In the targets, a truncated episode has the value of its own final view in place of the score that it lacks.
+        """
         if self.critic is None:
             advantages, keep = group_credit(batch, features.decisions, penalty)
             return (
@@ -184,14 +220,17 @@ class Learner:
         return Credit(advantages, returns, values, torch.ones_like(batch.score, dtype=torch.bool)), features, metrics
 
     def _final_values(self, batch: Batch, features: TurnFeatures) -> Tensor:
-        """``credit.final_values`` by this critic, [B, K]."""
+        """Return ``credit.final_values`` with the values of this learner's critic, [B, K]."""
         if batch.views is None or self.critic is None:
             return torch.zeros_like(batch.round_score)
         views = read_views(self.policy, batch, self.config, self.rows)
         return final_values(batch, self.critic.view_values(features, batch.views.episode, views), self.config)
 
     def _explained(self, batch: Batch, features: TurnFeatures, values: Tensor, scored: Tensor) -> Metrics:
-        """Explained variance of fresh turns, over the episodes that have a score: scored [B, K]."""
+        """Return explained variances over the turns of episodes that have a score; ``scored`` is [B, K] bool.
+
+        The target of a truncated episode contains a value of the critic itself, so it would explain itself.
+        """
         assert self.critic is not None
         counted = replace(features, mask=scored)
         by_position = self.critic.observe_explained_variance(values, counted, batch.position)
@@ -213,7 +252,7 @@ class Learner:
     def advantages(
         self, batch: Batch, decisions: Tensor, values: Tensor, penalty: Tensor, lam_in: float, final: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """``credit.team_advantages`` with this learner's settings: raw advantages and returns, [B, K, U] each."""
+        """Return ``credit.team_advantages`` with this learner's configuration, [B, K, U] each."""
         return team_advantages(batch, decisions, values, penalty, self.config, lam_in, final)
 
     # ---- one agent
@@ -221,9 +260,9 @@ class Learner:
     def _agent_data(
         self, batch: Batch, agent: str, old_tokens: Tensor, reference: Tensor, credit: Credit
     ) -> tuple[AgentData, float]:
-        """The agent's share of the batch, and the standard deviation of its advantages before whitening."""
-        kept = credit.keep[batch.turns[agent].episode]
-        turns, old_tokens, reference = select(batch.turns[agent], kept), old_tokens[kept], reference[kept]
+        """Return an agent's training data, and the standard deviation of its advantages before whitening."""
+        keep = credit.keep[batch.turns[agent].episode]
+        turns, old_tokens, reference = select(batch.turns[agent], keep), old_tokens[keep], reference[keep]
         decisions = turns.action_mask if self.config.credit == "token" else turns.action_mask[:, :1]
         raw = credit.advantages[turns.episode, turns.slot][:, : decisions.shape[1]]
         chosen = raw[decisions]
@@ -233,6 +272,7 @@ class Learner:
             reference=reference,
             decisions=decisions,
             old=self.actor.decision_logprobs(old_tokens, turns),
+            # Whitened per agent: in a chain the advantages of different positions differ in scale.
             advantage=raw if self.config.bootstrap == "group" else whiten(raw, decisions),
             factor=torch.ones(len(turns)),
             agent=torch.full((len(turns),), self.policy.agents.index(agent)),
@@ -240,33 +280,37 @@ class Learner:
         return data, float(chosen.std(correction=0)) if len(chosen) else 0.0
 
     def _update_agents(self, batch: Batch, acting: dict[str, tuple[AgentData, float]]) -> dict[str, dict[str, float]]:
+        """Steps 5 and 6. acting: agent -> its data and the standard deviation of its advantages. Return its metrics."""
         metrics = {
             agent: describe(d, spread) | {"kl_coefficient": self.actor.beta[agent]}
             for agent, (d, spread) in acting.items()
         }
+        # Whitening would scale the near-zero advantages of an agent that the reward does not depend on up to noise of
+        # size 1. Such an agent is not trained on this batch (docs/reference/critic.md, section 7).
         floor = self.config.advantage_floor * sum(spread for _, spread in acting.values()) / max(1, len(acting))
         factor = torch.ones_like(batch.score).unsqueeze(-1).repeat(1, int(batch.round_index.max()) + 1)  # [B, rounds]
         for adapter, sharers in self._blocks():
             acted = [agent for agent in sharers if agent in acting]
             trained = [agent for agent in acted if acting[agent][1] >= floor]
-            place = {agent: _rounds(batch, acting[agent][0].turns) for agent in acted}
+            rounds = {agent: _rounds(batch, acting[agent][0].turns) for agent in acted}
             stats: dict[str, float] = {}
             if trained:
-                parts = [_with_factor(acting[agent][0], factor[place[agent]]) for agent in trained]
+                parts = [_with_factor(acting[agent][0], factor[rounds[agent]]) for agent in trained]
                 stats = self.actor.train(adapter, AgentData.join(parts))
             if self.config.factor == "on":
+                # Also for an agent that was skipped: it may share its adapter with one that was trained.
                 for agent in acted:
-                    self._compound(agent, acting[agent][0], factor, place[agent])
+                    self._compound(agent, acting[agent][0], factor, rounds[agent])
             for agent in acted:
                 metrics[agent] |= {"skipped": 0.0, **stats} if agent in trained else {"skipped": 1.0}
                 if self.config.factor == "on":
-                    metrics[agent] |= factor_statistics(factor[place[agent]], self.config.factor_clamp)
+                    metrics[agent] |= factor_statistics(factor[rounds[agent]], self.config.factor_clamp)
         for agent in metrics:
             self.actor.adapt_beta(agent, metrics[agent]["kl_reference"])
         return metrics
 
     def _blocks(self) -> list[tuple[str, tuple[str, ...]]]:
-        """The adapters to train on this batch, in the update order, each with the agents that share it."""
+        """Return the adapters to train on this batch, in the update order, each with the agents that share it."""
         blocks = list(self.policy.blocks.items())
         if self.config.round_robin and blocks:
             turn = (self.batches - 1) // self.config.round_robin
@@ -275,27 +319,34 @@ class Learner:
             return [blocks[i] for i in torch.randperm(len(blocks), generator=self.generator).tolist()]
         return blocks
 
-    def _compound(self, agent: str, data: AgentData, factor: Tensor, place: tuple[Tensor, Tensor]) -> None:
-        """M <- clamp(M * ratio) in the rounds where the agent acted; ``factor`` [B, rounds] is changed in place."""
+    def _compound(self, agent: str, data: AgentData, factor: Tensor, rounds: tuple[Tensor, Tensor]) -> None:
+        """Step 6: M <- clamp(M * ratio), in place, in the rounds of ``factor`` [B, rounds] in which the agent acted.
+
+        Source: docs/reference/algorithms.md, section 2.4.
+        """
         new = self.actor.factor_logprobs(self.actor.token_logprobs(agent, data.turns), data.turns)
         old = self.actor.factor_logprobs(data.old_tokens, data.turns)
-        change = torch.zeros_like(factor).index_put(place, new - old, accumulate=True)  # of all its turns in a round
-        factor[place] = compound(factor, change, torch.zeros_like(factor), self.config.factor_clamp)[place]
+        # An agent may act twice in a round (a tool call, then a reply). Its log-ratios are added first, so that
+        # the clamp is applied once per agent and round.
+        change = torch.zeros_like(factor).index_put(rounds, new - old, accumulate=True)
+        factor[rounds] = compound(factor, change, torch.zeros_like(factor), self.config.factor_clamp)[rounds]
 
 
 def _without_variance(batch: Batch, config: LearnerConfig) -> bool:
-    """Whether there is nothing to learn: all scores are the same (in every group, if groups are compared), and no
-    truncated episode has a value of the critic's in its score's place."""
+    """Return whether a batch has nothing to learn from: all scores are equal (in every group, if groups are compared).
+
+    A batch with a truncated episode has something, because the critic's value replaces that episode's score.
+    """
     if config.bootstrap == "group":
-        nothing = torch.zeros_like(batch.mask).unsqueeze(-1)
-        return not bool(group_credit(batch, nothing, nothing.float())[1].any())
+        no_decision = torch.zeros_like(batch.mask).unsqueeze(-1)
+        return not bool(group_credit(batch, no_decision, no_decision.float())[1].any())
     if config.reward == "maporl" and batch.reply_score is not None:
         return float(batch.reply_score[batch.mask].std(correction=0)) < 1e-8
     return batch.views is None and float(batch.score.std(correction=0)) < 1e-8
 
 
 def _rounds(batch: Batch, turns: AgentTurns) -> tuple[Tensor, Tensor]:
-    """Where an agent's turns stand in a [B, rounds] table."""
+    """Return the indices of an agent's turns in a tensor [B, rounds]."""
     return turns.episode, batch.round_index[turns.episode, turns.slot]
 
 

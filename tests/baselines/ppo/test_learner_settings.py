@@ -247,11 +247,11 @@ def test_a_frozen_agent_plays_and_does_not_move(duo):
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        ({"sharing": {"nobody": "x"}}, "sharing has the agent 'nobody': expected one of reasoner_0, actor_0"),
-        ({"frozen": ["nobody"]}, "frozen has the agent 'nobody': expected one of reasoner_0, actor_0"),
+        ({"sharing": {"nobody": "x"}}, "sharing has the unknown agent 'nobody': expected one of reasoner_0, actor_0"),
+        ({"frozen": ["nobody"]}, "frozen has the unknown agent 'nobody': expected one of reasoner_0, actor_0"),
         (
             {"sharing": {"reasoner_0": "x", "actor_0": "x"}, "frozen": ["actor_0"]},
-            r"frozen=\['actor_0'\]: expected all or none of reasoner_0, actor_0 \('x'\)",
+            r"frozen=\['actor_0'\]: expected all or none of reasoner_0, actor_0, which share 'x'",
         ),
     ],
 )
@@ -277,7 +277,7 @@ def test_a_loss_that_is_not_finite_moves_nothing_is_counted_and_stops_the_run(du
     learner.actor.token_logprobs = lambda agent, turns: original(agent, turns) + math.nan
     learner.update(duo.batch)
     with pytest.raises(
-        NonFiniteLoss, match="2 updates in a row had a loss that is not finite; the last batch is in"
+        NonFiniteLoss, match="2 updates in a row had a loss or a gradient that is not finite; the last batch is in"
     ) as e:
         learner.update(duo.batch)
     saved = torch.load(e.value.path, weights_only=True)
@@ -322,7 +322,7 @@ def test_labels_give_the_ceiling_of_explained_variance(duo):
     assert ceiling["1"] == pytest.approx(0.0, abs=1e-6) and 0 < ceiling["2"] <= 1
     share, explained = metrics["explained_variance_of_ceiling"], metrics["explained_variance_by_position"]
     assert share == {"1": None, "2": pytest.approx(explained["2"] / ceiling["2"])}
-    with pytest.raises(ValueError, match="labels: 1 for an episode of 2 turns: expected one each"):
+    with pytest.raises(ValueError, match="labels: 1 for an episode of 2 turns: expected one per turn"):
         make_batch(duo.episodes, duo.policy.agents, 0, [[0]] * 32)
 
 

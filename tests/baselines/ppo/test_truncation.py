@@ -136,7 +136,7 @@ def test_a_run_trains_on_what_was_cut_and_on_what_was_graded(name, monkeypatch):
         assert "skipped" not in row
         cut = ~batch.scored
         assert torch.equal(explained[0], batch.mask & batch.scored.unsqueeze(-1))  # a value explains no value
-        _, features, _ = run.learner._judge(batch, run.learner._read(batch)[0], torch.zeros(*batch.mask.shape, 1))
+        _, features, _ = run.learner._assign_credit(batch, run.learner._read(batch)[0], torch.zeros(*batch.mask.shape, 1))
         assert (features.target[cut][batch.mask[cut]] > 0).all()  # a value, where a score would have been 0
         scores = batch.score.unsqueeze(-1).expand_as(batch.mask)
         ended_turns = batch.mask & ~cut.unsqueeze(-1)
