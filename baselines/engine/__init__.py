@@ -1,1 +1,1 @@
-"""Generation: token ids in, token ids and behaviour log-probabilities out."""
+"""Generation engines: prompts as token ids, and actions as token ids with their behaviour log-probabilities."""

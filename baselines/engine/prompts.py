@@ -1,8 +1,8 @@
-"""From an observation's messages to the token ids a model reads.
+"""Prompts: the messages of an observation as the token ids that a model reads.
 
-A message is `{"role": "system"|"user"|"assistant", "name": str, "content": str}` (marft_envs/game/observation.py). The user
-message named "task" is the problem; user messages with another name were written by other agents. The
-observation's reply_prefix is the beginning of the reply; the action continues it.
+A message is ``{"role": "system" | "user" | "assistant", "name": str, "content": str}``, see
+marft_envs/game/observation.py. The user message named "task" is the problem. User messages with another name were
+written by other agents. The observation's ``reply_prefix`` is the beginning of the reply, which the action continues.
 """
 
 from __future__ import annotations
@@ -19,47 +19,64 @@ TASK = "task"
 
 
 def render(
-    messages: Sequence[Message], loaded: LoadedModel, reply_prefix: str = "", *, nothing: int | None = None
+    messages: Sequence[Message], loaded: LoadedModel, reply_prefix: str = "", *, empty_id: int | None = None
 ) -> list[int]:
-    """Token ids [T] of the prompt that `messages` make for `loaded`; the reply begins with `reply_prefix`.
+    """Return the prompt of a conversation as token ids [T].
 
-    A template that knows names (the tiny model's) gets the messages as they are. Other chat templates know two
-    speakers only: neighbouring user messages become one, with `name: text` for what other agents wrote. A model
-    without a chat template reads plain text with blank lines. nothing: the id that stands for a prompt without a token,
-    where that is no error.
+    A chat template that reads names (the tiny models') gets the messages as they are. Most templates require that user
+    and assistant alternate, so neighbouring user messages are merged, with "name: text" for those of other agents. A
+    model without a chat template reads the contents with a blank line after each.
+
+    Args:
+        messages: The messages of an observation.
+        loaded: The model that reads the prompt.
+        reply_prefix: Beginning of the reply.
+        empty_id: The only id of a prompt that would have no token. None makes such a prompt an error.
+
+    Raises:
+        ValueError: A message has no valid role or content, or the prompt has no token and ``empty_id`` is None.
     """
     tokenizer: Any = loaded.tokenizer
-    if not messages and nothing is not None:
-        return tokenizer(reply_prefix, add_special_tokens=False)["input_ids"] or [nothing]
+    if not messages and empty_id is not None:
+        return tokenizer(reply_prefix, add_special_tokens=False)["input_ids"] or [empty_id]
     _check(messages)
     if tokenizer.chat_template is None:
         ids = tokenizer(plain_text(messages) + reply_prefix)["input_ids"]
     else:
         chat = [dict(message) for message in messages] if loaded.names_in_template else merge_users(messages)
         ids = tokenizer(_chat_text(chat, tokenizer, reply_prefix), add_special_tokens=False)["input_ids"]
-    if not ids and nothing is not None:
-        return [nothing]
+    if not ids and empty_id is not None:
+        return [empty_id]
     if not ids:
-        raise ValueError(f"messages: no token to start from, expected some text for {loaded.name!r}, got {messages!r}")
+        raise ValueError(
+            f"messages: the prompt of {loaded.name!r} has no token to start from; expected some text, got {messages!r}"
+        )
     return list(ids)
 
 
 def _chat_text(chat: Sequence[Mapping[str, str]], tokenizer: Any, reply_prefix: str) -> str:
-    """The template's text, its special tokens included: a new reply is opened, or one that begins with the prefix."""
-    if not reply_prefix:  # transformers cannot continue an empty message
+    """Return the template's text, special tokens included, with an open reply that begins with the prefix."""
+    if not reply_prefix:  # transformers refuses to continue an empty message
         return tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
     open_reply = [*chat, {"role": "assistant", "content": reply_prefix}]
     text = tokenizer.apply_chat_template(open_reply, tokenize=False, continue_final_message=True)
-    if not text.endswith(reply_prefix):  # a template that trims contents
+    if not text.endswith(reply_prefix):  # the template strips contents: append the white space again
         text += reply_prefix[len(reply_prefix.rstrip()) :]
     return text
 
 
 def merge_users(messages: Sequence[Message]) -> list[dict[str, str]]:
-    """The same conversation for a template of two speakers: neighbouring user messages merged, names in the text."""
+    """Merge neighbouring user messages, for chat templates that require user and assistant to alternate.
+
+    Args:
+        messages: The messages of an observation.
+
+    Returns:
+        Messages without names. The contents of other agents begin with "name: ".
+    """
     merged: list[dict[str, str]] = []
     for message in messages:
-        role, text = message["role"], _signed(message)
+        role, text = message["role"], _with_name(message)
         if role == "user" and merged and merged[-1]["role"] == "user":
             merged[-1]["content"] += "\n\n" + text
         else:
@@ -68,12 +85,12 @@ def merge_users(messages: Sequence[Message]) -> list[dict[str, str]]:
 
 
 def plain_text(messages: Sequence[Message]) -> str:
-    """The conversation as text, a blank line after each message."""
-    return "".join(_signed(message) + "\n\n" for message in messages)
+    """Return the conversation as plain text with a blank line after each message."""
+    return "".join(_with_name(message) + "\n\n" for message in messages)
 
 
-def _signed(message: Message) -> str:
-    """The content, with the author's name in front where another agent wrote it."""
+def _with_name(message: Message) -> str:
+    """Return the content, preceded by the author's name if another agent wrote it."""
     by_other = message["role"] == "user" and message.get("name", TASK) != TASK
     return f"{message['name']}: {message['content']}" if by_other else message["content"]
 
@@ -85,17 +102,23 @@ def _check(messages: Sequence[Message]) -> None:
         role = message.get("role")
         if role not in ROLES or not isinstance(message.get("content"), str):
             raise ValueError(
-                f"messages[{index}]: got {message!r}, expected a role of {ROLES} and a content of type str"
+                f"messages[{index}]: got {message!r}, expected a role in {ROLES} and a content of type str"
             )
 
 
 def truncate_prompt(ids: Sequence[int], limit: int, *, bos_token_id: int | None = None) -> list[int]:
-    """At most `limit` ids: the newest (last) ones, with the leading BOS kept where the prompt has one.
+    """Truncate a prompt from the front, so that the newest text remains.
 
-    ids [T] -> [min(T, limit)]. What is lost is the oldest text, so a long system message goes first.
+    Args:
+        ids: Token ids [T].
+        limit: Largest number of ids to return.
+        bos_token_id: The tokenizer's BOS id. If the prompt begins with it, it stays in front.
+
+    Returns:
+        Token ids [min(T, limit)].
     """
     if limit < 1:
-        raise ValueError(f"limit: got {limit}, expected at least 1 token")
+        raise ValueError(f"limit={limit}: expected at least 1 token")
     if len(ids) <= limit:
         return list(ids)
     if limit > 1 and bos_token_id is not None and ids[0] == bos_token_id:

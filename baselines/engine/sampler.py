@@ -1,4 +1,4 @@
-"""A team's policies as a policy of ``marft_envs.batch``: messages to ids, ids to actions that keep their ids."""
+"""A policy for ``BatchRunner`` that samples from an engine: messages to token ids, token ids to actions."""
 
 from __future__ import annotations
 
@@ -15,11 +15,20 @@ from marft_envs.batch.runner import Reply, Request
 
 @dataclass
 class EngineSampler:
-    """Plays every agent with its own adapter. ``trained=False``: with the reference pi_0.
+    """A policy for ``BatchRunner``: each agent acts with its own weights on a shared base.
 
-    loaded: the LoadedModel behind the engine (tokenizer and template). stream: numbers that name the random stream;
-    the uniforms of a turn depend on (stream, problem, repetition, turn) alone, so arms and updates that play the same
-    problem share them. None: greedy. repetition counts how often one call has asked for the same problem.
+    ``Reply.data`` is the ``Generation`` with the sampled token ids, from which the learner trains. Ids are never
+    obtained by encoding the text again, which may give other ids.
+
+    Attributes:
+        engine: Generates the actions.
+        loaded: The ``LoadedModel`` behind the engine, with tokenizer and chat template.
+        stream: Integers that name the random stream; None decodes greedily. The uniform numbers of an action depend on
+            (stream, problem, repetition, turn) alone, so all arms and updates that play a problem share them.
+            ``repetition`` counts the requests of one call for the same problem.
+        trained: Whether agents act with their trained weights. If False, all act with the reference policy.
+        prompt_tokens: Number of prompt tokens so far.
+        generated_tokens: Number of generated tokens so far.
     """
 
     engine: TorchEngine
@@ -30,7 +39,7 @@ class EngineSampler:
     generated_tokens: int = 0
 
     def __call__(self, requests: list[Request]) -> list[Reply]:
-        """Requests of one agent, as the batch runner groups them."""
+        """Return one reply per request. All requests are of one agent, as ``BatchRunner`` groups them."""
         prompts = [self.prompt(r.observation) for r in requests]
         agent = requests[0].agent if self.trained else None
         generations = self.engine.generate(agent, prompts, self._uniforms(requests))
@@ -39,20 +48,28 @@ class EngineSampler:
         return [Reply(g.text, g) for g in generations]
 
     def prompt(self, observation: Mapping[str, Any], *, may_be_empty: bool = False) -> list[int]:
-        """The ids that are read where an agent observes this. may_be_empty: an end token stands for no text at all,
-        which is an error otherwise."""
-        nothing = self.loaded.tokenizer.eos_token_id if may_be_empty else None
-        ids = render(observation["messages"], self.loaded, observation["reply_prefix"], nothing=nothing)
+        """Return the token ids [T] of an observation.
+
+        Args:
+            observation: ``messages`` and ``reply_prefix``, as the environment returns them.
+            may_be_empty: Whether an observation without text is valid. Its prompt is then the EOS token alone.
+
+        Raises:
+            ValueError: There is no token to start from, and ``may_be_empty`` is False.
+        """
+        empty_id = self.loaded.tokenizer.eos_token_id if may_be_empty else None
+        ids = render(observation["messages"], self.loaded, observation["reply_prefix"], empty_id=empty_id)
         limit = self.engine.decoding.max_prompt_tokens
         return truncate_prompt(ids, limit, bos_token_id=self.loaded.tokenizer.bos_token_id)
 
     def _uniforms(self, requests: list[Request]) -> np.ndarray | None:
+        """Return uniform numbers [requests, max_new_tokens], one generator per request."""
         if self.stream is None:
             return None
         steps = self.engine.decoding.max_new_tokens
-        seen: dict[int, int] = {}
+        repetitions: dict[int, int] = {}
         rows = []
         for r in requests:
-            repetition = seen[r.index] = seen.get(r.index, -1) + 1
+            repetition = repetitions[r.index] = repetitions.get(r.index, -1) + 1
             rows.append(np.random.default_rng([*self.stream, r.index, repetition, r.turn]).random(steps))
         return np.stack(rows)

@@ -1,4 +1,4 @@
-"""Scripted roles: agents that a program or a fixed text plays, beside the agents that are models."""
+"""Scripted agents: a Python function or a fixed text acts in place of a model."""
 
 from __future__ import annotations
 
@@ -19,30 +19,39 @@ TEXT = ".txt"
 
 @dataclass
 class Scripted:
-    """What ``script`` says, kept as its reader would have read it: tokens of the text, with log-probabilities of 0.
+    """A policy for ``BatchRunner`` that returns a script's replies as if a model had generated them.
 
-    reader: of the base that reads the agent's turns for the critic. It generates nothing here. where: the agent and its
-    script, for errors.
+    ``Reply.data`` holds the token ids of the text with log-probabilities of 0, so that a critic can read the turns.
+
+    Attributes:
+        script: The function that replies.
+        reader: Sampler of the base that reads the agent's turns for the critic. It generates nothing.
+        source: Agent and script, for error messages.
     """
 
     script: Policy
     reader: EngineSampler
-    where: str
+    source: str
 
     def __call__(self, requests: list[Request]) -> list[Reply]:
-        """The script's replies. TypeError for what is no list of texts, ValueError for too few or too many."""
+        """Return one reply per request.
+
+        Raises:
+            TypeError: The script returned something else than a list of str and Reply.
+            ValueError: The script returned too few or too many replies.
+        """
         replies = self.script(requests)
-        wanted = f"expected a list with a str or Reply for each of its {len(requests)} requests"
+        expected = f"expected a list with one str or Reply for each of the {len(requests)} requests"
         if isinstance(replies, (str, bytes, dict)) or not isinstance(replies, Sequence):
-            raise TypeError(f"{self.where} returned {type(replies).__name__}: {wanted}")
+            raise TypeError(f"{self.source} returned {type(replies).__name__}: {expected}")
         if len(replies) != len(requests):
-            raise ValueError(f"{self.where} returned {len(replies)} replies: {wanted}")
+            raise ValueError(f"{self.source} returned {len(replies)} replies: {expected}")
         for reply in replies:
             if not isinstance(reply, (str, Reply)):
-                raise TypeError(f"{self.where} returned a {type(reply).__name__} among its replies: {wanted}")
-        return [self._kept(r, reply) for r, reply in zip(requests, replies, strict=True)]
+                raise TypeError(f"{self.source} returned a list with a {type(reply).__name__}: {expected}")
+        return [self._with_tokens(r, reply) for r, reply in zip(requests, replies, strict=True)]
 
-    def _kept(self, request: Request, reply: str | Reply) -> Reply:
+    def _with_tokens(self, request: Request, reply: str | Reply) -> Reply:
         text = reply if isinstance(reply, str) else reply.text
         tokenizer = self.reader.loaded.tokenizer
         limit = self.reader.engine.decoding.max_new_tokens
@@ -52,52 +61,74 @@ class Scripted:
 
 
 def load_script(agent: str, spec: str) -> Policy:
-    """A policy ``requests -> list of texts`` from "module:function", or the fixed text of a ``.txt`` file.
+    """Load the script of an agent.
 
-    ValueError names the agent and what was expected.
+    Args:
+        agent: Name of the agent, for error messages.
+        spec: "module:function", a function from a list of requests to a list of strings; or the path of a .txt file,
+            whose text is every reply.
+
+    Returns:
+        A policy for ``BatchRunner``.
+
+    Raises:
+        ValueError: The script cannot be imported or read. The message names the agent.
     """
-    where = f"scripted.{agent}={spec!r}"
+    source = f"scripted.{agent}={spec!r}"
     if spec.endswith(TEXT):
-        return _fixed(where, Path(spec))
+        return _fixed(source, Path(spec))
     module, colon, name = spec.partition(":")
     if not (module and colon and name):
-        raise ValueError(f"{where}: expected module:function, or the path of a {TEXT} file")
+        raise ValueError(f"{source}: expected module:function, or the path of a {TEXT} file")
     try:
         found: Any = getattr(import_module(module), name)
-    except (ImportError, AttributeError) as fault:
-        raise ValueError(f"{where}: {fault}; expected module:function that can be imported") from fault
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"{source}: {error}; expected module:function that can be imported") from error
     if not callable(found):
-        raise ValueError(f"{where} is a {type(found).__name__}: expected a function from requests to a list of texts")
+        raise ValueError(
+            f"{source} is a {type(found).__name__}: expected a function from requests to a list of strings"
+        )
     return found
 
 
-def _fixed(where: str, path: Path) -> Policy:
+def _fixed(source: str, path: Path) -> Policy:
     try:
         text = path.read_text(encoding="utf-8").rstrip("\n")
-    except (OSError, UnicodeDecodeError) as fault:
-        raise ValueError(f"{where}: {fault}; expected a text file") from fault
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{source}: {error}; expected a text file") from error
 
-    def say(requests: Sequence[Request]) -> list[str]:
+    def reply(requests: Sequence[Request]) -> list[str]:
         return [text] * len(requests)
 
-    return say
+    return reply
 
 
 def load_scripts(specs: Mapping[str, str], digests: Mapping[str, str | None]) -> dict[str, Policy]:
-    """All of them, by agent. digests: ``script_digest`` of each when the run was configured; ValueError for a script
-    that is another one now."""
+    """Load the scripts of all scripted agents.
+
+    Args:
+        specs: Script by agent (see ``load_script``).
+        digests: ``script_digest`` by agent when the run was configured.
+
+    Raises:
+        ValueError: A script cannot be loaded, or has changed since the run was configured.
+    """
     scripts = {agent: load_script(agent, spec) for agent, spec in specs.items()}
     for agent, spec in specs.items():
         if script_digest(spec) != digests[agent]:
             raise ValueError(
-                f"scripted.{agent}={spec!r} has changed since the run was configured: expected it untouched"
+                f"scripted.{agent}={spec!r} has changed since the run was configured: expected the same script"
             )
     return scripts
 
 
 def script_digest(spec: str) -> str | None:
-    """Twelve hexadecimal digits of SHA-256 over the text file, or over the source of the module that is named; what the
-    module imports is not looked at. None where there is none (``load_script`` tells), and for a program's ``__main__``.
+    """Return the first 12 hexadecimal digits of the SHA-256 of a script.
+
+    The hash covers the text file, or the source file of the module; modules that it imports are not included.
+
+    Returns:
+        The digits; None if there is no such file (``load_script`` reports it), and for the ``__main__`` of a program.
     """
     try:
         if spec.endswith(TEXT):

@@ -1,7 +1,7 @@
-"""Batched sampling in torch with a KV cache; keeps token ids and behaviour log-probabilities.
+"""Batched generation in torch with a KV cache, which returns token ids and behaviour log-probabilities.
 
-Every row is sampled by inversion from uniform numbers of its own, so what an episode draws does not depend on which
-other episodes share its batch (up to floating-point rounding of the forward pass).
+Each row is sampled by inversion from uniform numbers of its own. So an episode's actions do not depend on the other
+episodes in the batch, up to floating-point rounding of the forward pass.
 """
 
 from __future__ import annotations
@@ -22,11 +22,18 @@ from baselines.trajectory import Generation
 
 @dataclass(frozen=True)
 class Decoding:
-    """How actions are sampled. There is no top-k or top-p: the behaviour policy is the policy at its temperature.
+    """Settings of sampling.
 
-    max_new_tokens: an action of that many tokens without a stop is truncated, and marked so. temperature: > 0, the same
-    in training. stop_at_newline: a token with a newline ends the action, as the end-of-sequence token does.
-    max_prompt_tokens: older text is cut off in front (see ``prompts.truncate_prompt``). rows: prompts per forward pass.
+    There is no top-k or top-p: the learner needs the behaviour policy to be the policy at its temperature.
+
+    Attributes:
+        max_new_tokens: Largest number of tokens of an action. An action without a stop token by then is truncated, and
+            marked as such.
+        temperature: Sampling temperature, above 0. The learner computes log-probabilities at the same temperature.
+        stop_at_newline: Whether a token with a newline ends the action, as the EOS token does.
+        max_prompt_tokens: Largest number of prompt tokens. Longer prompts lose their oldest text
+            (``prompts.truncate_prompt``).
+        rows: Prompts per forward pass.
     """
 
     max_new_tokens: int = 64
@@ -44,7 +51,14 @@ class Decoding:
 
 @dataclass
 class TorchEngine:
-    """Samples for one agent at a time from a ``SharedBasePolicy``."""
+    """Generate the actions of one agent at a time with a ``SharedBasePolicy``.
+
+    Attributes:
+        policy: The policies on one base.
+        tokenizer: The tokenizer of the base.
+        decoding: How actions are sampled.
+        stop_ids: Ids of the tokens that end an action.
+    """
 
     policy: SharedBasePolicy
     tokenizer: Any
@@ -60,25 +74,38 @@ class TorchEngine:
     def generate(
         self, agent: str | None, prompts: Sequence[Sequence[int]], uniforms: np.ndarray | None
     ) -> list[Generation]:
-        """One action for each prompt by the agent's policy (None: the reference).
+        """Generate one action per prompt.
 
-        uniforms: [len(prompts), max_new_tokens] numbers in [0, 1), one a token; None decodes greedily. Greedy
-        log-probabilities are those of the chosen token at the temperature, too.
+        Args:
+            agent: The agent whose weights generate; None for the reference policy.
+            prompts: Token ids of N prompts, of different lengths.
+            uniforms: Numbers in [0, 1) of shape [N, max_new_tokens], one per token; None decodes greedily.
+
+        Returns:
+            N generations, in the order of the prompts. Their log-probabilities are those of the chosen tokens at the
+            temperature, also for greedy decoding.
+
+        Raises:
+            ValueError: A prompt is empty.
         """
         if not all(len(p) for p in prompts):
-            raise ValueError("prompts: one is empty; expected at least one token each")
+            empty = next(i for i, p in enumerate(prompts) if not len(p))
+            raise ValueError(f"prompts[{empty}] is empty: expected at least one token")
+        # prompts of similar length share a forward pass, so that little of it is padding
         order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
         results: dict[int, Generation] = {}
         with self.policy.use(agent):
             for block in row_blocks(len(order), self.decoding.rows):
                 rows = order[block]
-                drawn = None if uniforms is None else torch.as_tensor(uniforms[rows])
-                for i, g in zip(rows, self._block([prompts[i] for i in rows], drawn), strict=True):
+                own = None if uniforms is None else torch.as_tensor(uniforms[rows])
+                for i, g in zip(rows, self._block([prompts[i] for i in rows], own), strict=True):
                     results[i] = g
         return [results[i] for i in range(len(prompts))]
 
     def _block(self, prompts: list[Sequence[int]], uniforms: Tensor | None) -> list[Generation]:
+        """Generate for the prompts of one forward pass. alive: rows [n] that have not ended yet."""
         ids, mask = left_pad(prompts, self._pad_id())
+        # positions count tokens, not columns: padding on the left must not shift them
         position = (mask.cumsum(-1) - 1).clamp(min=0)
         cache = DynamicCache(config=self.policy.causal_lm.config)
         alive = torch.arange(len(prompts))
@@ -94,6 +121,7 @@ class TorchEngine:
             for row, token, lp in zip(alive.tolist(), chosen.tolist(), chosen_logp.tolist(), strict=True):
                 tokens[row].append(token)
                 logprobs[row].append(lp)
+            # rows that have ended leave the batch and its cache; the others do not pay for them
             keep = (~torch.isin(chosen, self._stop)).nonzero().squeeze(-1)
             if len(keep) == 0:
                 break
@@ -117,14 +145,32 @@ class TorchEngine:
 
 
 def invert(logp: Tensor, uniform: Tensor) -> Tensor:
-    """Inversion sampling: the first token whose cumulated probability exceeds u. logp: [n, V]. uniform: [n]. -> [n]"""
+    """Sample by inversion: return the first token whose cumulative probability exceeds the uniform number.
+
+    Args:
+        logp: Log-probabilities [n, V].
+        uniform: Numbers in [0, 1), of shape [n].
+
+    Returns:
+        Token ids [n].
+    """
+    # float64, and scaled by the actual sum: in float32 the sum over a large vocabulary misses 1 by more than the
+    # probability of a rare token, and a uniform number near 1 would select a token of probability 0
     cumulated = logp.double().exp().cumsum(-1)
     threshold = (uniform.double() * cumulated[:, -1]).unsqueeze(-1)
     return torch.searchsorted(cumulated, threshold, right=True).squeeze(-1).clamp(max=logp.shape[-1] - 1)
 
 
 def left_pad(prompts: Sequence[Sequence[int]], pad_id: int) -> tuple[Tensor, Tensor]:
-    """Ids and mask (1 = a token), [n, longest]; padding stands in front so that all rows end together."""
+    """Pad prompts on the left, so that the last token of every row is in the last column.
+
+    Args:
+        prompts: Token ids of n prompts.
+        pad_id: Id of the padding.
+
+    Returns:
+        Ids and mask (1 = a token, 0 = padding), both of shape [n, T] for the longest prompt's length T.
+    """
     longest = max(map(len, prompts))
     ids = torch.full((len(prompts), longest), pad_id, dtype=torch.long)
     mask = torch.zeros((len(prompts), longest), dtype=torch.long)
@@ -135,6 +181,6 @@ def left_pad(prompts: Sequence[Sequence[int]], pad_id: int) -> tuple[Tensor, Ten
 
 
 def newline_ids(tokenizer: Any) -> frozenset[int]:
-    """All tokens whose text holds a newline."""
+    """Return the ids of all tokens whose text contains a newline."""
     texts = tokenizer.batch_decode([[i] for i in range(len(tokenizer))])
     return frozenset(i for i, text in enumerate(texts) if "\n" in text)

@@ -1,4 +1,4 @@
-"""Golden renderings: what each kind of template makes of an observation."""
+"""Golden prompts of observations for each kind of chat template."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def tiny() -> LoadedModel:
 
 
 def byte_level(template: str | None) -> LoadedModel:
-    """A stand-in for a chat model: one token a byte, so that decode shows the prompt exactly."""
+    """Return a stand-in for a chat model with one token per byte, so that decode shows the prompt exactly."""
     alphabet = {symbol: index for index, symbol in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
     backend = Tokenizer(BPE(alphabet, []))
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -50,8 +50,8 @@ def text_of(messages: list[dict[str, str]], loaded: LoadedModel, prefix: str = "
         ([SYSTEM, TASK], "", "7+4="),
         ([SYSTEM, TASK, OTHER], "", "11|7+4="),
         ([TASK, OTHER, {**OTHER, "name": "reasoner_1", "content": "30"}], "", "11|30|7+4="),
-        ([TASK, OWN, OTHER], "", "9|11|7+4="),  # own earlier text, then another's
-        ([TASK, OWN], "", "9|7+4="),  # own earlier text is last: it is answered, not continued
+        ([TASK, OWN, OTHER], "", "9|11|7+4="),  # own earlier message, then another agent's
+        ([TASK, OWN], "", "9|7+4="),  # an own message that is last is answered, not continued
         ([TASK, OTHER], "2", "11|7+4=2"),
         ([TASK, OWN, OTHER], "2", "9|11|7+4=2"),
         ([{"role": "user", "content": "7+4="}], "", "7+4="),  # without a name: the task
@@ -74,24 +74,24 @@ def test_tiny_add_generation_prompt_adds_nothing(tiny: LoadedModel) -> None:
     assert made == ["11|7+4=", "11|7+4="]
 
 
-def test_own_text_in_the_last_place_is_answered_not_continued() -> None:
+def test_an_own_message_that_is_last_is_answered_not_continued() -> None:
     assert text_of([TASK, OWN], byte_level(CHATML)) == "<user>7+4=</><assistant>9</><assistant>"
 
 
-def test_chat_template_merges_neighbouring_users_and_writes_names() -> None:
+def test_neighbouring_user_messages_are_merged_with_names() -> None:
     prompt = text_of([SYSTEM, TASK, OTHER, OWN, {**OTHER, "content": "12"}], byte_level(CHATML))
     assert prompt == "<system>Add.</><user>7+4=\n\nreasoner_0: 11</><assistant>9</><user>reasoner_0: 12</><assistant>"
 
 
 @pytest.mark.parametrize("prefix", ["So the answer is", "So the answer is ", "7+4=", " ", ""])
-def test_a_reply_prefix_stays_open_with_its_blanks(prefix: str) -> None:
+def test_a_reply_prefix_is_continued_with_its_white_space(prefix: str) -> None:
     messages = [TASK]
     assert text_of(messages, byte_level(CHATML), prefix) == "<user>7+4=</><assistant>" + prefix
     trimming = byte_level(CHATML.replace("m.content", "m.content | trim"))
     assert text_of(messages, trimming, prefix) == "<user>7+4=</><assistant>" + prefix
 
 
-def test_without_a_template_plain_text() -> None:
+def test_a_model_without_a_template_reads_plain_text() -> None:
     assert text_of([SYSTEM, TASK, OTHER], byte_level(None)) == "Add.\n\n7+4=\n\nreasoner_0: 11\n\n"
     assert text_of([TASK], byte_level(None), "2") == "7+4=\n\n2"
     assert plain_text([TASK]) == "7+4=\n\n"
@@ -107,21 +107,21 @@ def test_messages_are_not_changed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("messages", "says"),
+    ("messages", "error"),
     [
         ([], "got none"),
-        ([{"role": "tool", "content": "x"}], r"messages\[0\].*expected a role of"),
+        ([{"role": "tool", "content": "x"}], r"messages\[0\].*expected a role in"),
         ([TASK, {"role": "user", "content": None}], r"messages\[1\]"),
         ([SYSTEM], "no token to start from"),  # the tiny template drops it
     ],
 )
-def test_bad_messages_are_named(tiny: LoadedModel, messages: list[Any], says: str) -> None:
-    with pytest.raises(ValueError, match=says):
+def test_invalid_messages_are_refused(tiny: LoadedModel, messages: list[Any], error: str) -> None:
+    with pytest.raises(ValueError, match=error):
         render(messages, tiny)
 
 
 @pytest.mark.parametrize(
-    ("limit", "bos", "kept"),
+    ("limit", "bos", "truncated"),
     [
         (5, None, [9, 1, 2, 3, 4]),
         (9, 9, [9, 1, 2, 3, 4]),
@@ -131,12 +131,14 @@ def test_bad_messages_are_named(tiny: LoadedModel, messages: list[Any], says: st
         (1, 9, [4]),
     ],
 )
-def test_truncation_keeps_bos_and_the_newest(limit: int, bos: int | None, kept: list[int]) -> None:
-    assert truncate_prompt([9, 1, 2, 3, 4], limit, bos_token_id=bos) == kept
+def test_truncation_keeps_the_bos_token_and_the_newest_tokens(
+    limit: int, bos: int | None, truncated: list[int]
+) -> None:
+    assert truncate_prompt([9, 1, 2, 3, 4], limit, bos_token_id=bos) == truncated
 
 
-def test_truncation_refuses_no_room() -> None:
-    with pytest.raises(ValueError, match="limit: got 0"):
+def test_truncation_refuses_a_limit_of_zero() -> None:
+    with pytest.raises(ValueError, match="limit=0: expected at least 1"):
         truncate_prompt([1], 0)
 
 
@@ -146,7 +148,7 @@ def test_render_uses_the_template_flag_not_the_model() -> None:
     assert tokenizer.decode(render([TASK], nameless)) == "7+4="  # type: ignore[arg-type]
 
 
-def test_a_reply_prefix_is_not_put_behind_what_only_a_new_reply_opens_with() -> None:
+def test_a_reply_prefix_replaces_what_the_template_begins_a_new_reply_with() -> None:
     thinking = byte_level(CHATML.replace("'<assistant>'", "'<assistant><think>'"))
     assert text_of([TASK], thinking) == "<user>7+4=</><assistant><think>"
     assert text_of([TASK], thinking, "2") == "<user>7+4=</><assistant>2"

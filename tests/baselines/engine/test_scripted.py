@@ -1,4 +1,4 @@
-"""What a script returns is checked where it is called, by its agent's and its own name. What it is decides the run."""
+"""Scripted agents: invalid replies are reported with the agent's name, and a changed script makes another run."""
 
 import importlib
 import json
@@ -32,35 +32,35 @@ def a_number(requests):
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "told"),
+    ("name", "error", "message"),
     [
         ("nothing", TypeError, "returned NoneType: expected a list"),
         ("too_few", ValueError, "returned 1 replies: expected a list"),
-        ("a_number", TypeError, "returned a int among its replies: expected a list"),
+        ("a_number", TypeError, "returned a list with a int: expected a list"),
     ],
 )
-def test_a_script_that_does_not_reply_with_texts_is_named(name, kind, told, monkeypatch):
+def test_invalid_replies_of_a_script_are_reported(name, error, message, monkeypatch):
     monkeypatch.setitem(sys.modules, HERE, sys.modules[__name__])
     config = RunConfig(arm="ippo", scripted={"a_0": f"{HERE}:{name}"})
     sampler = TeamPolicy(config, ("a_0", "b_0"), config.decoding).sampler(None)
     requests = [Request(i, i, "a_0", 0, 0, {}) for i in range(2)]
-    with pytest.raises(kind, match=rf"scripted\.a_0='{HERE}:{name}' {told}"):
+    with pytest.raises(error, match=rf"scripted\.a_0='{HERE}:{name}' {message}"):
         sampler(requests)
 
 
-@pytest.fixture(params=["said.txt", "said_roles.py"])
+@pytest.fixture(params=["fixed.txt", "script_module.py"])
 def script(request, tmp_path, monkeypatch):
-    """A script's file, what it says, another thing that it could say, and how the settings call it."""
+    """Return a script's path, another content for it, and its name in the settings."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "said_roles", raising=False)
+    monkeypatch.delitem(sys.modules, "script_module", raising=False)
     path = tmp_path / request.param
     contents = ("12\n", "13\n")
     if path.suffix == ".py":
-        contents = tuple(f"def say(requests):\n    return [{text!r}] * len(requests)\n" for text in ("12", "13"))
+        contents = tuple(f"def reply(requests):\n    return [{text!r}] * len(requests)\n" for text in ("12", "13"))
     path.write_text(contents[0])
     importlib.invalidate_caches()
-    return path, contents[1], "said.txt" if path.suffix == ".txt" else "said_roles:say"
+    return path, contents[1], "fixed.txt" if path.suffix == ".txt" else "script_module:reply"
 
 
 def run_with(spec):
@@ -71,7 +71,7 @@ def run_with(spec):
     )  # fmt: skip
 
 
-def test_a_run_whose_script_has_changed_is_not_gone_on_with(script, tmp_path, capsys, caplog):
+def test_a_run_whose_script_has_changed_is_not_resumed(script, tmp_path, capsys, caplog):
     path, other, spec = script
     config, out = run_with(spec), tmp_path / "run"
     train(config, folder=out)
@@ -79,22 +79,22 @@ def test_a_run_whose_script_has_changed_is_not_gone_on_with(script, tmp_path, ca
     load_team(out)
     assert "scripted" not in caplog.text
     path.write_text(other)
-    assert load_team(out).update == 0  # it plays, and says so
+    assert load_team(out).update == 0  # it loads with a warning
     assert "000000: the team was trained with another script: scripted_sha256.reasoner_0 was " in caplog.text
     changed = run_with(spec)
     assert changed.hash() != config.hash()
-    told = "holds a run with another configuration: scripted_sha256.reasoner_0 was "
-    with pytest.raises(ValueError, match=told):
+    message = "holds a run with another configuration: scripted_sha256.reasoner_0 was "
+    with pytest.raises(ValueError, match=message):
         train(changed, folder=out, resume=True)
     assert main(["--resume", "--out", str(out)]) == 2
     errors = capsys.readouterr().err
-    assert told in errors and errors.count("\n") == 1
+    assert message in errors and errors.count("\n") == 1
     path.unlink()
     assert main(["--resume", "--out", str(out)]) == 2
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
-def test_a_script_that_changes_between_the_settings_and_the_team_is_told(script):
+def test_a_script_that_changes_after_the_settings_were_made_is_refused(script):
     path, other, spec = script
     config = run_with(spec)
     check_team(config, ("reasoner_0", "actor_0"))
@@ -106,7 +106,7 @@ def test_a_script_that_changes_between_the_settings_and_the_team_is_told(script)
             make(config, ("reasoner_0", "actor_0"))
 
 
-def test_what_a_script_is_stands_in_the_resolved_settings(script, tmp_path):
+def test_resolved_settings_have_the_hash_of_each_script(script, tmp_path):
     config = run_with(script[2])
     resolved = json.loads(json.dumps(config.resolved()))
     assert set(resolved["scripted_sha256"]) == {"reasoner_0"} and len(resolved["scripted_sha256"]["reasoner_0"]) == 12
@@ -119,12 +119,12 @@ def test_what_a_script_is_stands_in_the_resolved_settings(script, tmp_path):
         assert again.hash() == config.hash()
 
 
-def test_a_run_without_scripts_says_nothing_of_them():
-    """Their hashes are those of folders that were begun before."""
+def test_resolved_settings_without_scripts_have_no_script_hashes():
+    """Otherwise the hash of every run without scripts would change."""
     config = RunConfig(arm="marft", environment_arguments={"dataset": "relay"})
     assert "scripted_sha256" not in config.resolved() and not config.scripted_sha256
 
 
-@pytest.mark.parametrize("spec", ["none.txt", "no_such_module:say", "sys:exit", "nothing", "a:b:c"])
-def test_a_script_that_cannot_be_read_is_the_teams_to_tell(spec):
+@pytest.mark.parametrize("spec", ["none.txt", "no_such_module:reply", "sys:exit", "nothing", "a:b:c"])
+def test_the_settings_accept_a_script_that_cannot_be_read(spec):
     assert run_with(spec).scripted_sha256 == {"reasoner_0": None}
