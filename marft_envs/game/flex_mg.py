@@ -1,16 +1,16 @@
 """FlexMG: the Flexible Markov Game as a PettingZoo AEC environment.
 
-The tuple <V, N, S, A, T, R, gamma, D> is MARFT's (arXiv 2504.16129, section 3; docs/reference/algorithms.md, section 1).
-In its terms every action is a string, the state is the problem and the transcript, T appends the action to the
-transcript, R is the team's graded score, and D decides order and visibility.
+The Flexible Markov Game is the tuple <V, N, S, A, T, R, gamma, D> (MARFT, arXiv 2504.16129, section 3;
+docs/reference/algorithms.md, section 1). Here an action is a string, the state is the problem and the transcript, T
+appends the action to the transcript, R is the team's graded score, and D decides order and visibility.
 
-One episode: in each round the agents that D names act once, in an execution order of D (``rounds.py``); after the last
+In each round of an episode the agents of D act once, in an execution order of D (``rounds.py``); after the last
 round, or earlier by the team's stop rule, the messages of the answering agents are graded (``scoring.py``) and every
-agent gets its reward. This module keeps PettingZoo's books, and decides what becomes of a reply.
+agent gets its reward. This module maintains PettingZoo's attributes, repairs invalid actions and runs tool calls.
 
-A wrong answer *terminates* an episode. A fault of the grader or of a tool *truncates* it, with reward 0 and the reason
-in ``infos[agent]["not_graded"]``, so that runners can drop and count it; so does an outside limit, with the reason in
-``infos[agent]["truncated"]``.
+A graded episode *terminates*, also after a wrong answer. A fault of the grader or of a tool *truncates* it, with reward
+0 and the reason in ``infos[agent]["not_graded"]``, so that runners can exclude and count it. An external limit also
+truncates it, with the reason in ``infos[agent]["truncated"]``.
 """
 
 from __future__ import annotations
@@ -51,33 +51,33 @@ def _check_type(name: str, value: Any, kinds: type | tuple[type, ...]) -> None:
 
 
 class FlexMG(AECEnv[str, dict[str, Any], str]):
-    """A team on a task, one string action per turn.
+    """An environment in which a team works on the problems of a task, one string action per turn.
 
-    ``env()`` of a task's module wraps it in ``OrderEnforcing``.
+    It does not check the order of calls: ``env()`` of a versioned module wraps it in ``OrderEnforcing``.
 
     Args:
-        task: Problems and grader.
-        team: Roles, D and stop rule.
-        name: The name of the versioned module, "math_v0"; by default the task's.
-        rounds: How often each agent acts at most (>= 1).
-        memory: What an agent reads of *earlier* rounds: "none", its "own" messages, its own and those of its "parents"
-            under D, or "all". Within a round visibility is exactly D.
-        order: "stable", or a "random" linear extension of D for each round.
+        task: The problems and their grader.
+        team: The roles, D and the stop rule.
+        name: The name of the versioned module, such as "math_v0"; by default made from the task's name and version.
+        rounds: The largest number of rounds (at least 1); in each of them an agent acts at most once.
+        memory: The messages of *earlier* rounds that an agent reads: "none", its "own", its own and those of its
+            "parents" under D, or "all". Within a round D alone decides what an agent reads.
+        order: "stable", or "random" for a random linear extension of D in each round.
         reward: "shared", "last", "answerer" or a function of the outcome (``reward.py``).
-        format_bonus: Added to the reward of an answering agent whose reply held an answer at all, right or wrong. It is
-            reported in ``infos[agent]["format_bonus"]`` and is part of no score.
-        max_turns: Truncate an episode after so many turns.
-        render_mode: "human" prints, "ansi" returns a string, None does neither.
-        defer_grading: Leave the verdicts to a later ``settle``, as the batch runner does.
+        format_bonus: Added to the reward of an answering agent whose message contains an answer, correct or not. It is
+            reported in ``infos[agent]["format_bonus"]`` and is not part of the score.
+        max_turns: The number of turns after which an episode is truncated; None for no limit.
+        render_mode: "human" prints every turn, "ansi" makes ``render`` return a string, None does neither.
+        defer_grading: Whether the caller grades the episode and passes the verdicts to ``settle``.
 
     Attributes:
-        problem: The problem being played.
+        problem: The problem of the episode.
         transcript: Every turn so far.
-        feedback: The task's feedback turns on finished rounds.
-        over: Whether no agent may act any more.
-        outcome: The team's outcome once it is graded, else None.
-        truncation_reason: Why the episode was truncated, "" where it was not.
-        truncated_before: The agent whose turn it was when an outside limit truncated the episode, else None.
+        feedback: The task's feedback on finished rounds.
+        over: Whether the episode has ended.
+        outcome: The team's outcome once the episode is graded, else None.
+        truncation_reason: Why the episode was truncated; "" if it was not.
+        truncated_before: The agent whose turn it was when an external limit truncated the episode, else None.
 
     Raises:
         TypeError, ValueError: An argument is wrong; the message names it.
@@ -140,12 +140,13 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
         self.state_space = message_space(max(_STATE_CHARS, *(role.max_chars for role in team.roles.values())))
         self._roles = dict(team.roles)
         self._limits = {agent: role.max_chars for agent, role in team.roles.items()}
+        # Most roles have no choices, prefix or tools: for their actions ``step`` skips those checks.
         self._special = {a for a, role in team.roles.items() if role.choices or role.reply_prefix or role.tools}
         self._rounds = Rounds(team.schedule, team.agents, rounds=rounds, memory=memory, order=order)
         self._rng = np.random.default_rng()
 
     def sibling(self, *, defer_grading: bool) -> FlexMG:
-        """Return another game with the same task object, team and settings; batches have many."""
+        """Return a new game with the same task object, team and settings, for playing several episodes at a time."""
         return FlexMG(
             self.task,
             self.team,
@@ -163,16 +164,16 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
     # ---- PettingZoo's interface
 
     def observation_space(self, agent: str) -> Any:
-        """Return the agent's space, ``{"messages": tuple of {"role", "name", "content"}, "reply_prefix"}``.
+        """Return the agent's observation space, the same object on every call; ValueError for an unknown agent.
 
-        It is the same object every time. ValueError for an unknown agent.
+        Observations are ``{"messages": tuple of {"role", "name", "content"}, "reply_prefix": str}``.
         """
         return self._space(agent, self.observation_spaces)
 
     def action_space(self, agent: str) -> Any:
-        """Return the agent's space: any UTF-8 string up to the role's ``max_chars``, or the role's choices.
+        """Return the agent's action space, the same object on every call; ValueError for an unknown agent.
 
-        It is the same object every time. ValueError for an unknown agent.
+        Actions are UTF-8 strings of at most ``max_chars`` characters, or the role's choices.
         """
         return self._space(agent, self.action_spaces)
 
@@ -184,17 +185,17 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
     def reset(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> None:
         """Begin an episode.
 
-        The same arguments give the same episode in every process, and a seed together with the index that it drew gives
-        that episode again.
+        The same arguments give the same episode in every process. A seed together with the index that it selected gives
+        the same episode as the seed alone.
 
         Args:
-            seed: Re-creates the generator; None continues its stream.
-            options: ``{"index": i}`` selects the problem, whatever the seed; without it the generator draws one.
-                Unknown keys are ignored, because wrappers of other libraries add their own.
+            seed: Seeds the random generator; None continues the present one.
+            options: ``{"index": i}`` selects the problem; otherwise the generator does. Unknown keys are ignored,
+                because wrappers of other libraries add their own.
 
         Raises:
-            TypeError, ValueError: The seed or the options are of another kind.
-            IndexError: The task has no such problem.
+            TypeError, ValueError: The seed or the options are wrong; the present episode is unchanged.
+            IndexError: The task has no such problem; the present episode is unchanged.
         """
         if options is not None and not isinstance(options, Mapping):
             raise TypeError(f"options={options!r:.80}: got {type(options).__name__}, expected {{'index': 3}} or None")
@@ -203,6 +204,7 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
         index = options.get("index") if options else None
         if index is not None:
             index = check_index(self.task, index)
+        # Always draw, so that the rest of the stream does not depend on whether an index was passed.
         drawn = int(self._rng.integers(UNLIMITED if self.task.size is None else self.task.size))
         self.problem: Problem = self.task.problem(drawn if index is None else index)
         self._public = self.problem.public
@@ -232,7 +234,7 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
             yield self.agent_selection
 
     def last(self, observe: bool = True) -> tuple[dict[str, Any] | None, float, bool, bool, dict[str, Any]]:
-        """Return observation, accumulated reward, terminated, truncated and info of the selected agent."""
+        """Return (observation, cumulative reward, terminated, truncated, info) of the selected agent."""
         agent = self.agent_selection
         return (
             self.observe(agent) if observe else None,
@@ -243,9 +245,9 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
         )
 
     def observe(self, agent: str) -> dict[str, Any]:
-        """Return what ``agent`` would read if it were its turn now: profile, problem, memory, this round's parents.
+        """Return what ``agent`` reads if it acts now: profile, problem, memory, and its parents' messages.
 
-        It also works for agents that do not act now, and after the end. ValueError for an unknown agent.
+        It also works for agents whose turn it is not, and after the end. ValueError for an unknown agent.
         """
         try:
             role = self._roles[agent]
@@ -254,28 +256,30 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
         rounds, limit = self._rounds, role.max_observed_chars
         messages = []
         for message in self._openings[agent]:
-            messages.append({**message})  # a loop: a comprehension is a function call before Python 3.12
+            messages.append({**message})  # a loop is faster here: before Python 3.12 a comprehension is a function call
         memory = rounds.memories[agent]
         if memory:
             messages += [as_message(agent, limit, turn) for turn in memory]
-        said = rounds.said
-        if said:
+        turns = rounds.turns
+        if turns:
             for parent in rounds.parents.get(agent, _NO_PARENTS):
-                if parent in said:
-                    messages.append(as_message(agent, limit, said[parent]))
+                if parent in turns:
+                    messages.append(as_message(agent, limit, turns[parent]))
         tool_turns = rounds.tool_turns
         if tool_turns and agent == tool_turns[0].agent:
             messages += [as_message(agent, limit, turn) for turn in tool_turns]
         return {"messages": tuple(messages), "reply_prefix": role.reply_prefix}
 
     def step(self, action: str | None) -> None:
-        """Play the selected agent's ``action``; for a dead agent only None is valid.
+        """Execute the action of the selected agent.
 
-        An action that is too long is truncated, and lone surrogates are replaced; ``infos`` flags both.
+        Args:
+            action: A string, or None for an agent that is terminated or truncated. A string that is too long is
+                truncated, and lone surrogates are replaced by "?"; ``infos`` flags both.
 
         Raises:
-            TypeError: A live agent's action is not a string; nothing has changed then.
-            ValueError: A dead agent's action is not None; nothing has changed then.
+            TypeError: The action of a live agent is not a string; the episode is unchanged.
+            ValueError: The action of a terminated or truncated agent is not None; the episode is unchanged.
         """
         agent = self.agent_selection
         if self.over:
@@ -293,7 +297,7 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
             if role.tools and self._called_tool(agent, role, action):
                 return
         rounds = self._rounds
-        turn = rounds.said[agent] = new_turn((rounds.number, agent, action, "say"))
+        turn = rounds.turns[agent] = new_turn((rounds.number, agent, action, "say"))
         self.transcript.append(turn)
         if self.render_mode == "human":
             print(rendering.turn_text(turn, self.rounds))
@@ -306,7 +310,7 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
             self._check_turn_limit()
 
     def state(self) -> dict[str, Any]:
-        """Return the global state without the gold: the prompt, every private part, every message so far."""
+        """Return the global state without the gold: the prompt, all private parts and all messages so far."""
         public = self._public
         messages = [{"role": "user", "name": "task", "content": public.prompt}] if public.prompt else []
         messages += [{"role": "user", "name": f"task for {a}", "content": text} for a, text in public.private.items()]
@@ -314,9 +318,9 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
         return {"messages": tuple(messages), "reply_prefix": ""}
 
     def render(self) -> str | None:
-        """Return the episode so far as a string for "ansi", or print it for "human" (which also prints every step)."""
+        """Return the episode so far as a string ("ansi") or print it ("human"); ValueError without a render mode."""
         if self.render_mode is None:
-            raise ValueError(f"render_mode=None: expected one of {RENDER_MODES} when the environment was made")
+            raise ValueError(f"render_mode=None: expected one of {RENDER_MODES} when the environment is made")
         text = rendering.episode_text(
             rendering.problem_text(str(self), self._public),
             [*self.transcript, *self.feedback],
@@ -340,33 +344,33 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
 
     @property
     def generation(self) -> tuple[str, ...]:
-        """The agents that may act now: the selected one, then the others of this round whose parents have spoken.
+        """The agents that may act now: the selected one, then the others of this round whose parents have acted.
 
-        None of them sees another's action of this round, so they may be sampled at the same time. Empty after the end.
+        None of them sees another's message of this round, so they can be sampled at the same time. Empty after the end.
         """
         return () if self.over else self._rounds.generation
 
     @property
     def dependency(self) -> Dependency:
-        """D of the round being played (after the end, of the last one), over the agents that act in it.
+        """D of the round being played, over the agents that act in it; after the end, D of the last round.
 
-        With an orchestrator it grows when its reply is known.
+        With an orchestrator, its reply adds the agents that act after it.
         """
         return self._rounds.dependency
 
     def _end_of_order(self, rounds: Rounds) -> None:
-        """All known agents of the round have spoken: an orchestrator may name more, else the round is over."""
-        if self.team.schedule.static is None and self._orchestrated(rounds):
+        """Continue after all known agents of a round: with a plan's agents, with the next round, or with the end."""
+        if self.team.schedule.static is None and self._extend_round(rounds):
             self.agent_selection = rounds.selected
             return
         stops, fault = rounds.is_last or rounds.stop_requested, ""
-        if not stops:
-            stops, fault = stops_early(self.team.stop_rule, tuple(rounds.said.values()), self.task)
+        if not stops and self.team.stop_rule is not None:
+            stops, fault = stops_early(self.team.stop_rule, tuple(rounds.turns.values()), self.task)
         if stops:
             self._finish()
             return
         if not fault:
-            answers = {a: answer for a, answer in self.answers().items() if a in rounds.said}
+            answers = scoring.answers_of(self.team, self.problem, rounds.turns.values())
             feedback, fault = scoring.feedback_turns(self.task, answers, rounds.number)
         if fault:
             self._truncate("not_graded", fault)
@@ -378,8 +382,8 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
         rounds.begin_round(rounds.number + 1)
         self.agent_selection = rounds.selected
 
-    def _orchestrated(self, rounds: Rounds) -> bool:
-        """Apply an orchestrator's reply; return whether it lets further agents act in this round."""
+    def _extend_round(self, rounds: Rounds) -> bool:
+        """Apply an orchestrator's reply, and return whether further agents act in this round."""
         orchestrator = rounds.order[-1]
         extension = rounds.extend()
         if extension is None:
@@ -393,6 +397,7 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
     # ---- the end of an episode
 
     def _finish(self) -> None:
+        """End the episode after its last turn, and grade it unless the caller does."""
         self.over = True
         self.agent_selection = self.agents[0]
         if self.defer_grading:
@@ -401,40 +406,40 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
             self.settle(self.grade())
 
     def answers(self) -> scoring.Answers:
-        """Return what is graded: for each answering agent that spoke, its last message and the problem with its gold."""
+        """Return, for each answering agent that acted, its last message and the problem with its gold."""
         return scoring.answers_of(self.team, self.problem, self.transcript)
 
     def grade(self) -> dict[str, Verdict]:
-        """Return the verdict on each answering agent's message; an exception of the grader is NOT_GRADED."""
+        """Return the verdict on each answering agent's message; an exception in the grader gives NOT_GRADED."""
         return scoring.grade_answers(self.task, self.answers())
 
     def settle(self, verdicts: Mapping[str, Verdict]) -> None:
-        """Book the verdicts of the answering agents: rewards, infos, and the end of the episode.
+        """Set the rewards and infos from the verdicts, and terminate the episode (truncate it after a fault).
 
-        The end is a termination, or a truncation after a fault. Agents that have left are not rewarded. Nothing happens
-        where the episode is already settled or truncated.
+        Agents that have already been removed are not rewarded. A settled or truncated episode is left unchanged.
 
         Args:
-            verdicts: By answering agent; one that is missing gave no answer.
+            verdicts: The verdict on each answering agent. An agent without one counts as NO_ANSWER.
 
         Raises:
             RuntimeError: The episode is not over.
-            ValueError: A verdict is of an agent that does not answer.
+            ValueError: A verdict belongs to an agent that does not answer.
         """
         if self.outcome is not None or self.truncation_reason:
             return
         if not self.over:
-            raise RuntimeError("settle() before the end of the episode: expected the last turn first")
+            raise RuntimeError("settle() before the end of the episode: expected all turns to be played first")
         self.outcome, fault = scoring.score(self.task, self.team, self.transcript, verdicts)
         for agent in set(self.outcome.verdicts) & set(self.agents):
             self.infos[agent]["verdict"] = str(self.outcome.verdicts[agent].outcome)
         if fault:
             self._truncate("not_graded", fault)
             return
-        self._book(self.outcome, scoring.agent_rewards(self.reward, self.outcome))
+        self._assign_rewards(self.outcome, scoring.agent_rewards(self.reward, self.outcome))
         self._show_end()
 
-    def _book(self, outcome: TeamOutcome, rewards: Mapping[str, float]) -> None:
+    def _assign_rewards(self, outcome: TeamOutcome, rewards: Mapping[str, float]) -> None:
+        """Terminate the episode and give each remaining agent its reward, with the format bonus if it earns it."""
         self.terminations = dict.fromkeys(self.agents, True)
         for agent in self.agents:
             info, reward = self.infos[agent], rewards[agent]
@@ -446,10 +451,13 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
             self._cumulative_rewards[agent] += reward
 
     def truncate(self, reason: str) -> None:
-        """End the episode by an outside limit, such as a budget of turns or tokens: reward 0, not graded.
+        """Truncate the episode because of an external limit, such as a budget of turns or tokens.
 
-        ``truncated_before`` is then the agent whose turn it was, and ``observe`` returns what each agent would have read
-        next. Nothing happens after the end. ValueError for a blank reason.
+        Rewards are 0 and nothing is graded. ``truncated_before`` names the agent whose turn it was, and ``observe``
+        returns what each agent would have read next. After the end this does nothing.
+
+        Args:
+            reason: Not blank, because a reason distinguishes truncated episodes from graded ones.
         """
         check_nonempty("truncate reason", reason)
         if not self.over:
@@ -457,10 +465,10 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
             self._truncate("truncated", reason)
 
     def _truncate(self, key: str, reason: str) -> None:
-        """End the episode without a score. key: of ``infos``, "truncated" or (after a fault) "not_graded"."""
+        """End the episode without a score; the reason is in ``infos`` under ``key``, "truncated" or "not_graded"."""
         self.over = True
         self.truncation_reason = reason
-        if self.agents:  # a deferred verdict may arrive when all have left
+        if self.agents:  # a deferred verdict may arrive when all agents have been removed
             self.agent_selection = self.agents[0]
         self.terminations = dict.fromkeys(self.agents, False)
         self.truncations = dict.fromkeys(self.agents, True)
@@ -477,11 +485,12 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
             print("\n".join(rendering.outcome_lines(self.outcome, self.truncation_reason)))
 
     def _dead_step(self, agent: str, action: Any) -> None:
-        """Remove a dead agent, as PettingZoo asks."""
+        """Remove a terminated or truncated agent, as PettingZoo's interface requires."""
         if action is not None:
             raise ValueError(f"action of {agent}: got {action!r:.80} after its end, expected None")
         agents = self.agents
-        if len(agents) == len(self.possible_agents):  # rewards are those of the last live step, for one dead step
+        # Rewards belong to the last live step: they are cleared when the first agent is removed.
+        if len(agents) == len(self.possible_agents):
             self.rewards = dict.fromkeys(agents, 0.0)
         for by_agent in (self.terminations, self.truncations, self.rewards, self._cumulative_rewards, self.infos):
             del by_agent[agent]
@@ -489,7 +498,7 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
         if agents:
             self.agent_selection = agents[0]
 
-    # ---- what an agent reads first, and what becomes of its reply
+    # ---- opening messages, repair of actions, and tool calls
 
     def _longest(self, agent: str, role: Role) -> int:
         """Return the length of the longest string in an observation; instructions are never truncated."""
@@ -497,7 +506,7 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
         return max(role.max_observed_chars, len(role.reply_prefix), *(len(m["content"]) for m in fixed))
 
     def _opening(self, agent: str, role: Role) -> tuple[Message, ...]:
-        """Return what the agent reads before any turn; of a problem beyond its limit the newest characters."""
+        """Return the messages before any turn; of a problem longer than the agent's limit, only its last characters."""
         messages = opening_messages(agent, role, self._public, self._briefing[agent])
         limit, task = role.max_observed_chars, messages[-1] if messages else {}
         if task.get("role") != "user" or len(task["content"]) <= limit:
@@ -506,6 +515,7 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
         return (*messages[:-1], {**task, "content": task["content"][-limit:]})
 
     def _repaired(self, agent: str, action: str) -> str:
+        """Return the action truncated to the role's limit and without lone surrogates; ``infos`` flags both."""
         limit = self._roles[agent].max_chars
         if len(action) > limit:
             self.infos[agent]["clipped"] = len(action)
@@ -516,7 +526,7 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
         return action
 
     def _called_tool(self, agent: str, role: Role, text: str) -> bool:
-        """Run the reply's tool call, if it has one and the role has calls left; the agent then acts again."""
+        """Run the reply's tool call and return True; False if it has none, or the role has no calls left."""
         rounds = self._rounds
         body = find_call(text)
         calls = sum(turn.kind == "call" for turn in rounds.tool_turns)

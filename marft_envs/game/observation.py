@@ -1,7 +1,8 @@
-"""What an agent reads: its profile, the problem, and the texts that D and memory let through, as chat messages.
+"""Observations: the chat messages that an agent reads.
 
-o_j = concat(profile_j, s, {a_k : D[k, j] = 1} in execution order) (MARFT, arXiv 2504.16129, eq. of the effective
-observation; algorithms.md section 1). Nothing here can see the gold: it gets ``problem.public`` only.
+o_j = concat(profile_j, s, {a_k : D[k, j] = 1} in execution order), the effective observation of MARFT (arXiv
+2504.16129, section 3; docs/reference/algorithms.md, section 1), and the messages of earlier rounds that the agent
+remembers. Only ``problem.public`` is used, so no observation can depend on the gold.
 """
 
 from __future__ import annotations
@@ -16,9 +17,13 @@ Message = dict[str, str]
 
 
 def opening_messages(agent: str, role: Role, problem: PublicProblem, briefing: str = "") -> tuple[Message, ...]:
-    """The messages that stand before anybody has spoken: the profile, then the problem with the private part.
+    """Return the messages before any turn: the profile, then the problem with the agent's private part.
 
-    briefing: what the team's schedule tells the agent, at the end of its profile ("" for most).
+    Args:
+        agent: The agent that reads them.
+        role: Its role, which contains the profile.
+        problem: The problem without its gold.
+        briefing: Appended to the profile; the team's schedule writes it for an orchestrator, and "" for others.
     """
     profile = "\n\n".join(part for part in (role.profile, briefing) if part)
     task = "\n\n".join(part for part in (problem.prompt, problem.private.get(agent, "")) if part)
@@ -30,25 +35,41 @@ def opening_messages(agent: str, role: Role, problem: PublicProblem, briefing: s
 
 
 def without_private(messages: Sequence[Message], private: str) -> tuple[Message, ...]:
-    """An observation's messages without the private part, which ends what ``opening_messages`` says of the task. ValueError if
-    it is not there."""
+    """Return an observation's messages without the private part of the problem.
+
+    Args:
+        messages: The observation. Its message from "task" ends with the private part, as in ``opening_messages``; if
+            the message was truncated, it may contain only the end of that part.
+        private: The private part; "" for none.
+
+    Raises:
+        ValueError: No message from "task" ends with the private part.
+    """
     if not private:
         return tuple(messages)
-    said = [message["content"] if message["name"] == "task" else "" for message in messages]
-    fits = (i for i, text in enumerate(said) if text and (text.endswith(private) or private.endswith(text)))
-    place = next(fits, None)
-    if place is None:
+    contents = [message["content"] if message["name"] == "task" else "" for message in messages]
+    matches = (i for i, text in enumerate(contents) if text and (text.endswith(private) or private.endswith(text)))
+    index = next(matches, None)
+    if index is None:
         raise ValueError(f"messages={list(messages)!r}: expected one by 'task' that ends with {private!r}")
-    whole = said[place].endswith(private)  # else its beginning was cut off, and with it all that stood before
-    public = said[place].removesuffix(private).removesuffix("\n\n") if whole else ""
-    kept = [{**messages[place], "content": public}] if public else []
-    return (*messages[:place], *kept, *messages[place + 1 :])
+    # A message that does not contain the whole part was truncated, so nothing of the prompt before it is left.
+    is_whole = contents[index].endswith(private)
+    public = contents[index].removesuffix(private).removesuffix("\n\n") if is_whole else ""
+    replacement = [{**messages[index], "content": public}] if public else []
+    return (*messages[:index], *replacement, *messages[index + 1 :])
 
 
 def as_message(agent: str, limit: int, turn: Turn) -> Message:
-    """How ``agent`` reads one turn: its own as its assistant message, another's as a user message by that name, a
-    tool's result as one by "tool", a task's feedback as one by "task". A text of more than ``limit`` characters loses
-    its oldest ones."""
+    """Return a turn as the chat message that ``agent`` reads.
+
+    Its own turns are assistant messages; those of other agents are user messages with the agent's name. A tool's result
+    is a user message from "tool", and the task's feedback is one from "task".
+
+    Args:
+        agent: The agent that reads the message.
+        limit: The largest number of characters; of a longer message the last characters remain.
+        turn: The turn.
+    """
     _, speaker, text, kind = turn
     if len(text) > limit:
         text = text[-limit:]

@@ -1,4 +1,4 @@
-"""An episode as text for people: what ``render()`` returns or prints. Everything here takes records, not a game."""
+"""Rendering: the strings that ``render()`` returns or prints, made from records and not from a game."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def problem_text(environment: str, public: PublicProblem) -> str:
 
 
 def turn_text(turn: Turn, rounds: int) -> str:
-    """Return one turn; its round is named where an episode has several ``rounds``."""
+    """Return one turn, with the number of its round if an episode may have several ``rounds``."""
     mark = f" (round {turn.round})" if rounds > 1 else ""
     who = {"result": "tool", "feedback": f"task to {turn.agent}"}.get(turn.kind, turn.agent)
     return f"[{who}{mark}] {turn.text}"
 
 
 def outcome_lines(outcome: TeamOutcome | None, truncation_reason: str) -> list[str]:
-    """Return the verdicts, then the team's score or why the episode was truncated; nothing before the end."""
+    """Return the verdicts, and the team's score or the reason for a truncation; empty before the end."""
     verdicts = outcome.verdicts if outcome else {}
     lines = [
         f"=> {agent}: {verdict.outcome}" + (f" ({verdict.reason})" if verdict.reason else "")

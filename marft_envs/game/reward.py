@@ -1,7 +1,7 @@
-"""From the team's score to a reward for each agent.
+"""Reward functions: from the team's outcome to a reward for each agent.
 
-What a learner of ``baselines`` trains on does not depend on this choice: it takes the team's score (``outcome.score``)
-and places it itself (algorithms.md 2.2).
+The learners in ``baselines`` do not use these rewards: they read the team's score (``outcome.score``) and assign it to
+turns themselves (docs/reference/algorithms.md, section 2.2).
 """
 
 from __future__ import annotations
@@ -15,10 +15,15 @@ from marft_envs.verdict import Verdict
 
 @dataclass(frozen=True, slots=True)
 class TeamOutcome:
-    """How an episode came out.
+    """The result of a finished episode.
 
-    agents: all agents, in listed order. answering: those whose text was graded. verdicts: one for each of them.
-    score: the team's score in [0, 1]. last_agent: who acted last. rounds: how many rounds were played.
+    Attributes:
+        agents: All agents, in listed order.
+        answering: The agents whose messages were graded.
+        verdicts: The verdict on each answering agent.
+        score: The team's score in [0, 1].
+        last_agent: The agent that acted last.
+        rounds: The number of rounds that were played.
     """
 
     agents: tuple[str, ...]
@@ -30,26 +35,36 @@ class TeamOutcome:
 
 
 Reward = Callable[[TeamOutcome], dict[str, float]]
+"""A function from the outcome to the reward of each agent."""
 
 
 def shared(outcome: TeamOutcome) -> dict[str, float]:
-    """Every agent gets the team's score: the sum over agents is n times the score."""
+    """Return the team's score for every agent; the sum over n agents is n times the score."""
     return dict.fromkeys(outcome.agents, outcome.score)
 
 
 def last(outcome: TeamOutcome) -> dict[str, float]:
-    """Only the agent that acted last is paid: the sum over agents is the score."""
+    """Return the team's score for the agent that acted last and 0 for the others; the sum is the score."""
     return {agent: outcome.score if agent == outcome.last_agent else 0.0 for agent in outcome.agents}
 
 
 def answerer(outcome: TeamOutcome) -> dict[str, float]:
-    """Each answering agent gets the score of its own text, the others nothing."""
+    """Return the score of its own message for each answering agent, and 0 for the others."""
     return {a: outcome.verdicts[a].score if a in outcome.verdicts else 0.0 for a in outcome.agents}
 
 
 @dataclass(frozen=True, slots=True)
 class StepDiscounted:
-    """Every agent gets gamma^(rounds - 1) times the team's score: a right answer is worth more, the sooner it comes."""
+    """A reward function that discounts the team's score by the number of rounds.
+
+    Every agent gets gamma^(rounds - 1) * score, so a correct answer in fewer rounds is rewarded more.
+
+    Args:
+        gamma: The discount per round, in [0, 1].
+
+    Raises:
+        ValueError: ``gamma`` is outside [0, 1].
+    """
 
     gamma: float
 
@@ -61,11 +76,20 @@ class StepDiscounted:
         return dict.fromkeys(outcome.agents, self.gamma ** (outcome.rounds - 1) * outcome.score)
 
 
-REWARDS: dict[str, Reward] = {"shared": shared, "last": last, "answerer": answerer}
+REWARDS: dict[str, Reward] = {function.__name__: function for function in (shared, last, answerer)}
+"""The reward functions that have a name."""
 
 
 def as_reward(spec: str | Reward) -> Reward:
-    """A reward function from its name or from a callable ``outcome -> {agent: reward}``."""
+    """Return a reward function.
+
+    Args:
+        spec: The name of one in ``REWARDS``, or a callable ``outcome -> {agent: reward}``.
+
+    Raises:
+        TypeError: The callable does not accept one argument.
+        ValueError: There is no reward function of that name.
+    """
     if callable(spec):
         check_callable("reward", spec, ("outcome",))
         return spec

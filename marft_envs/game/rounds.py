@@ -1,4 +1,4 @@
-"""The rounds of an episode: whose turn it is under D, who has spoken, and what each agent remembers."""
+"""Rounds: the order of turns under D, the turns of the present round, and what each agent remembers."""
 
 from __future__ import annotations
 
@@ -18,16 +18,23 @@ Order = Literal["stable", "random"]
 
 
 class Rounds:
-    """The state of the turn order. It changes only through its methods, and knows nothing of rewards or rendering.
+    """The order of turns and the agents' memories, without rewards and rendering.
+
+    Args:
+        schedule: The D of each round.
+        agents: All agents, in listed order.
+        rounds: The largest number of rounds.
+        memory: The messages of earlier rounds that an agent reads.
+        order: Whether the execution order is the stable one or drawn at random.
 
     Attributes:
-        number: The round being played, from 0.
-        order: The agents that act in this round, as far as they are known.
-        parents: For each of them the agents of this round that it sees.
-        position: The index in ``order`` of the agent whose turn it is; ``len(order)`` when all of them have spoken.
-        said: The agents that have spoken in this round, with their turns.
-        tool_turns: The tool calls and results of the turn being played, which only its agent sees.
-        memories: What each agent remembers of earlier rounds.
+        number: The number of the present round, from 0.
+        order: The agents that are known to act in this round, in execution order.
+        parents: For each of these agents the agents of this round that it sees.
+        position: The index in ``order`` of the agent whose turn it is; ``len(order)`` when all of them have acted.
+        turns: The turn of each agent that has acted in this round.
+        tool_turns: The tool calls and results of the present turn, which only its agent sees.
+        memories: For each agent the turns of earlier rounds that it reads.
         stop_requested: Whether an orchestrator ends the episode with this round.
     """
 
@@ -45,9 +52,9 @@ class Rounds:
         "order",
         "parents",
         "position",
-        "said",
         "stop_requested",
         "tool_turns",
+        "turns",
     )  # fmt: skip
 
     def __init__(self, schedule: Schedule, agents: Sequence[str], *, rounds: int, memory: Memory, order: Order) -> None:
@@ -59,8 +66,8 @@ class Rounds:
 
         Args:
             public: The problem without its gold, which a schedule may read.
-            transcript: The list that the game appends its turns to.
-            rng: Draws the execution order, where it is random.
+            transcript: The list to which the game appends its turns.
+            rng: Draws the execution order if that is random.
         """
         self._public, self._transcript, self._rng = public, transcript, rng
         self.memories: dict[str, list[Turn]] = {agent: [] for agent in self._agents}
@@ -69,7 +76,7 @@ class Rounds:
     def begin_round(self, number: int) -> None:
         """Start round ``number``."""
         self.number = number
-        self.said: dict[str, Turn] = {}
+        self.turns: dict[str, Turn] = {}
         self.tool_turns: list[Turn] = []
         self.position = 0
         self.stop_requested = False
@@ -94,14 +101,14 @@ class Rounds:
 
     @property
     def is_last(self) -> bool:
-        """Whether no round follows this one."""
+        """Whether this is the last round."""
         return self.number + 1 == self._count
 
     @property
     def generation(self) -> tuple[str, ...]:
-        """The agents that may act now: the selected one, then the others of this round whose parents have spoken."""
-        said = self.said
-        return tuple(a for a in self.order[self.position :] if all(p in said for p in self.parents[a]))
+        """The agents that may act now: the selected one, then the others of this round whose parents have acted."""
+        turns = self.turns
+        return tuple(a for a in self.order[self.position :] if all(p in turns for p in self.parents[a]))
 
     @property
     def dependency(self) -> Dependency:
@@ -110,11 +117,11 @@ class Rounds:
         return Dependency.from_edges([a for a in self._agents if a in self.parents], edges)
 
     def extend(self) -> Extension | None:
-        """Ask the schedule who else acts in this round, once all known agents have spoken.
+        """Add the agents that the schedule names once all known agents of this round have acted.
 
         Returns:
-            What an orchestrator's reply asks for, None where the schedule has nothing to add. Its agents, if it names
-            any, act next, and all of them see the orchestrator.
+            The effect of an orchestrator's reply; None if the schedule adds nothing. Its agents act next, and all of
+            them see the orchestrator.
         """
         extension = self._schedule.extend(self._public, self._transcript, self.number)
         if extension is None:
@@ -128,24 +135,24 @@ class Rounds:
         return extension
 
     def remember(self, feedback: Sequence[Turn]) -> None:
-        """Move the finished round, and the task's feedback on it, into each agent's memory."""
+        """Add the finished round's turns, and the feedback on them, to the memories of the agents that read them."""
         for agent, memory in self.memories.items():
             sees = {
                 "none": (),
                 "own": (agent,),
                 "parents": (agent, *self.parents.get(agent, ())),
-                "all": tuple(self.said),
+                "all": tuple(self.turns),
             }[self._memory]
-            memory.extend(turn for speaker, turn in self.said.items() if speaker in sees)
+            memory.extend(turn for speaker, turn in self.turns.items() if speaker in sees)
             memory.extend(turn for turn in feedback if turn.agent in sees)
 
 
-def stops_early(rule: StopRule | None, turns: Sequence[Turn], task: Task) -> tuple[Any, str]:
-    """Return what a team's stop rule says of the round just played, and the fault if it raised an exception.
+def stops_early(rule: StopRule, turns: Sequence[Turn], task: Task) -> tuple[Any, str]:
+    """Return whether a stop rule ends the episode, and the fault if it raised an exception ("" if not).
 
-    A rule reads what models write, so its exceptions are a fault like a grader's and not an error of the program.
+    A rule reads what models write, so an exception is a fault, like a grader's, and does not end the program.
     """
     try:
-        return rule is not None and rule(turns, task), ""
-    except Exception as fault:  # the boundary to a user's function
+        return rule(turns, task), ""
+    except Exception as fault:  # an exception in a user's function is a fault
         return False, f"stop: {type(fault).__name__}: {fault}"

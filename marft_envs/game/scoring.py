@@ -1,12 +1,12 @@
-"""From a finished transcript to verdicts, the team's score and each agent's reward: pure functions.
+"""Scoring: pure functions from a finished transcript to verdicts, the team's score and the agents' rewards.
 
-Whatever a grader, a feedback function or a team score raises is a fault, never a zero: the verdict is NOT_GRADED, or
-the fault is returned as a string, and the game truncates the episode.
+An exception in a grader, a feedback function or a team score is a fault and not a score of 0: the verdict is
+NOT_GRADED, or the fault is returned as a string, and the game truncates the episode.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any
 
@@ -19,10 +19,11 @@ from marft_envs.transcript import Turn
 from marft_envs.verdict import Outcome, Verdict
 
 Answers = dict[str, tuple[str, Problem]]
+"""For each answering agent its message and the problem with the agent's own gold."""
 
 
-def answers_of(team: Team, problem: Problem, transcript: Sequence[Turn]) -> Answers:
-    """Return what is graded: for each answering agent that spoke, its last message and the problem with its own gold."""
+def answers_of(team: Team, problem: Problem, transcript: Iterable[Turn]) -> Answers:
+    """Return the messages to grade: the last one of each answering agent that acted."""
     last_text = {turn.agent: turn.text for turn in transcript if turn.kind == "say"}
     answering = team.answering
     each = isinstance(problem.gold, Mapping) and set(answering) <= set(problem.gold)
@@ -38,10 +39,10 @@ def _for_agent(problem: Problem, agent: str) -> Problem:
 
 
 def grade_answer(task: Task, answer: str, problem: Problem) -> Verdict:
-    """Return ``task.grade(answer, problem)``; whatever it raises becomes NOT_GRADED with the exception's name."""
+    """Return ``task.grade(answer, problem)``; NOT_GRADED with the exception's name if it raises one."""
     try:
         verdict = task.grade(answer, problem)
-    except Exception as fault:  # the boundary to a grader: its fault is counted, not scored
+    except Exception as fault:  # an exception in a grader is counted, not scored
         return Verdict.not_graded(f"{type(fault).__name__}: {fault}")
     if not isinstance(verdict, Verdict):
         return Verdict.not_graded(f"{type(task).__name__}.grade returned {verdict!r:.80}, expected a Verdict")
@@ -56,21 +57,21 @@ def grade_answers(task: Task, answers: Answers) -> dict[str, Verdict]:
 def score(
     task: Task, team: Team, transcript: Sequence[Turn], verdicts: Mapping[str, Verdict]
 ) -> tuple[TeamOutcome, str]:
-    """Return the team's outcome, and the fault that keeps the episode from being graded ("" for none).
+    """Return the team's outcome, and the fault that prevents grading ("" for none).
 
     Args:
-        task: Its ``team_score`` combines the verdicts.
+        task: The task, whose ``team_score`` combines the verdicts.
         team: The team that played.
-        transcript: The finished episode, at least one turn.
-        verdicts: By answering agent. One that is missing never spoke, which is NO_ANSWER.
+        transcript: The turns of the finished episode, at least one.
+        verdicts: The verdict on each answering agent. An agent without one never acted and counts as NO_ANSWER.
 
     Raises:
-        ValueError: A verdict is of an agent that does not answer.
+        ValueError: A verdict belongs to an agent that does not answer.
     """
     strangers = [agent for agent in verdicts if agent not in team.answering]
     if strangers:
         raise ValueError(f"settle() names {strangers}: expected some of {list(team.answering)}")
-    silent = {a: Verdict.no_answer("never spoke") for a in team.answering if a not in verdicts}
+    silent = {a: Verdict.no_answer("never acted") for a in team.answering if a not in verdicts}
     verdicts = {**verdicts, **silent}
     faults = "; ".join(f"{agent}: {v.reason}" for agent, v in verdicts.items() if not v.graded)
     team_score, fault = (0.0, faults) if faults else _team_score(task, verdicts)
@@ -90,9 +91,11 @@ def _team_score(task: Task, verdicts: Mapping[str, Verdict]) -> tuple[float, str
     """Return (score, ""), or (0, the fault) for an exception or a value outside [0, 1]."""
     try:
         found = task.team_score(verdicts)
-    except Exception as fault:  # the boundary to a user's function
+    except Exception as fault:  # an exception in a user's function is a fault
         return 0.0, f"team_score: {type(fault).__name__}: {fault}"
-    if not isinstance(found, Real) or not 0 <= found <= 1 + 1e-9:  # nine ninths add up to a little more than 1
+    if (
+        not isinstance(found, Real) or not 0 <= found <= 1 + 1e-9
+    ):  # the tolerance is for rounding: nine ninths add up to slightly more than 1
         return 0.0, f"{type(task).__name__}.team_score returned {found!r:.80}, expected a number from 0 to 1"
     return min(1.0, float(found)), ""
 
@@ -113,16 +116,16 @@ def agent_rewards(reward: Reward, outcome: TeamOutcome) -> Mapping[str, float]:
 
 
 def earns_format_bonus(outcome: TeamOutcome, agent: str) -> bool:
-    """Return whether the agent's reply held an answer at all, right or wrong."""
+    """Return whether the agent's message contains an answer, correct or not."""
     verdict = outcome.verdicts.get(agent)
     return verdict is not None and verdict.outcome is not Outcome.NO_ANSWER
 
 
 def feedback_turns(task: Task, answers: Answers, round: int) -> tuple[list[Turn], str]:
-    """Return the task's feedback on the answers of a finished round, one turn each, and a fault ("" for none)."""
+    """Return the task's feedback on the messages of a finished round, as turns, and a fault ("" for none)."""
     try:
         texts = {agent: _feedback(task, *answer) for agent, answer in answers.items()}
-    except Exception as fault:  # the boundary to a user's function
+    except Exception as fault:  # an exception in a user's function is a fault
         return [], f"feedback: {type(fault).__name__}: {fault}"
     return [Turn(round, agent, text, "feedback") for agent, text in texts.items() if text], ""
 

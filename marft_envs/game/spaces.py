@@ -1,8 +1,8 @@
-"""Text as a Gymnasium space: any UTF-8 string up to a length.
+"""Gymnasium spaces of strings: any UTF-8 string up to a length, one of a few choices, and chat messages.
 
-``gymnasium.spaces.Text`` wants its alphabet written out; for all of Unicode that is a second and hundreds of megabytes.
-``UnicodeText`` has the alphabet of all code points without ever listing it, so ``contains`` is a length check and a
-UTF-8 check, and flattening still works (a character's index is its code point).
+``gymnasium.spaces.Text`` stores its alphabet explicitly, which takes a second and hundreds of megabytes for all of
+Unicode. ``UnicodeText`` never lists its alphabet: ``contains`` checks length and encoding, and flattening uses code
+points as indices.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SAMPLE_LENGTH = 40
 
 
 class _AllCodePoints(Set[str]):
-    """Every code point that UTF-8 can encode, as a lazy set."""
+    """All code points that UTF-8 can encode, as a set that is never stored."""
 
     def __contains__(self, char: object) -> bool:
         return isinstance(char, str) and len(char) == 1 and not "\ud800" <= char <= "\udfff"
@@ -36,7 +36,7 @@ ALL_CODE_POINTS = _AllCodePoints()
 
 
 def is_utf8(text: str) -> bool:
-    """False for text with lone surrogates, which no file and no tokenizer can hold."""
+    """Return whether UTF-8 can encode ``text``; it cannot if there are lone surrogates."""
     if text.isascii():
         return True
     try:
@@ -47,14 +47,19 @@ def is_utf8(text: str) -> bool:
 
 
 def as_utf8(text: str) -> str:
-    """The text with "?" in place of each lone surrogate."""
+    """Return ``text`` with each lone surrogate replaced by "?"."""
     return text if is_utf8(text) else text.encode("utf-8", "replace").decode("utf-8")
 
 
 class UnicodeText(spaces.Text):
-    """All UTF-8 strings of ``min_length`` to ``max_length`` characters (both bounds inclusive).
+    """The space of all UTF-8 strings of ``min_length`` to ``max_length`` characters, both inclusive.
 
-    ``sample`` is short and printable (at most 40 characters), and the same for a seed in every process.
+    Samples are printable, at most 40 characters long (or ``min_length``), and depend only on the seed.
+
+    Args:
+        max_length: The largest number of characters.
+        min_length: The smallest number of characters.
+        seed: Seeds ``sample``.
     """
 
     def __init__(self, max_length: int, *, min_length: int = 0, seed: int | np.random.Generator | None = None) -> None:
@@ -64,11 +69,13 @@ class UnicodeText(spaces.Text):
         return isinstance(x, str) and self.min_length <= len(x) <= self.max_length and is_utf8(x)
 
     def sample(self, mask: None = None, probability: None = None) -> str:  # type: ignore[override]
-        """A short printable string. ``mask=`` and ``probability=`` must be None: they mean nothing here."""
+        """Return a short printable string.
+
+        Raises:
+            ValueError: ``mask`` or ``probability`` is not None; they have no meaning here.
+        """
         if mask is not None or probability is not None:
-            raise ValueError(
-                f"UnicodeText.sample takes no mask: mask={mask!r}, probability={probability!r}, expected None"
-            )
+            raise ValueError(f"UnicodeText.sample: got mask={mask!r}, probability={probability!r}, expected None")
         longest = max(self.min_length, min(self.max_length, _SAMPLE_LENGTH))
         length = self.np_random.integers(self.min_length, longest + 1)
         return "".join(_PRINTABLE[i] for i in self.np_random.integers(0, len(_PRINTABLE), size=length))
@@ -98,11 +105,11 @@ class UnicodeText(spaces.Text):
             and self.max_length == other.max_length
         )
 
-    __hash__ = None  # type: ignore[assignment]  # like every gymnasium space: equal by bounds, so not hashable
+    __hash__ = None  # type: ignore[assignment]  # like every Gymnasium space: compared by value, so not hashable
 
 
 class _CodePointList:
-    """``list(all characters)`` in code-point order, without the list: ``chars[i] == chr(i)``."""
+    """All characters in code-point order, as a sequence that is never stored: ``characters[i] == chr(i)``."""
 
     def __getitem__(self, index: int) -> str:
         return chr(index)
@@ -112,11 +119,19 @@ class _CodePointList:
 
 
 class ChoiceText(spaces.Text):
-    """The texts of a short list, and no others; ``sample`` draws one of them."""
+    """The space of a few given strings.
+
+    Args:
+        choices: The strings.
+        seed: Seeds ``sample``.
+
+    Raises:
+        ValueError: There are no choices, or one of them is not a string.
+    """
 
     def __init__(self, choices: Sequence[str], *, seed: int | np.random.Generator | None = None) -> None:
         if not choices or not all(isinstance(choice, str) for choice in choices):
-            raise ValueError(f"choices={choices!r}: expected at least one text")
+            raise ValueError(f"choices={choices!r}: expected at least one string, and only strings")
         self.choices = tuple(choices)
         lengths = [len(choice) for choice in choices]
         alphabet = "".join(sorted(set("".join(choices)))) or " "
@@ -126,11 +141,13 @@ class ChoiceText(spaces.Text):
         return isinstance(x, str) and x in self.choices
 
     def sample(self, mask: None = None, probability: None = None) -> str:  # type: ignore[override]
-        """One of the choices, uniformly; ``mask=`` and ``probability=`` must be None."""
+        """Return one of the choices, drawn uniformly.
+
+        Raises:
+            ValueError: ``mask`` or ``probability`` is not None; they have no meaning here.
+        """
         if mask is not None or probability is not None:
-            raise ValueError(
-                f"ChoiceText.sample takes no mask: mask={mask!r}, probability={probability!r}, expected None"
-            )
+            raise ValueError(f"ChoiceText.sample: got mask={mask!r}, probability={probability!r}, expected None")
         return self.choices[int(self.np_random.integers(len(self.choices)))]
 
     def __repr__(self) -> str:
@@ -143,10 +160,13 @@ class ChoiceText(spaces.Text):
 
 
 def message_space(max_length: int) -> spaces.Dict:
-    """The space of an observation: ``{"messages": tuple of {"role", "name", "content"}, "reply_prefix": text}``.
+    """Return the space of observations: ``{"messages": tuple of {"role", "name", "content"}, "reply_prefix": str}``.
 
-    There is no key ``observation`` and no ``action_mask`` on purpose: PettingZoo's ``api_test`` gives both a meaning
-    that text cannot have.
+    It has neither a key ``observation`` nor ``action_mask``: PettingZoo's ``api_test`` gives both a meaning that does
+    not apply to strings.
+
+    Args:
+        max_length: The largest number of characters of a message.
     """
     message = spaces.Dict(role=UnicodeText(16, min_length=1), name=UnicodeText(128), content=UnicodeText(max_length))
     return spaces.Dict(messages=spaces.Sequence(message), reply_prefix=UnicodeText(max_length))

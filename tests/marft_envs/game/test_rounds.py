@@ -1,4 +1,4 @@
-"""From round to round: what the task tells of the answers before the next one begins."""
+"""Between two rounds: the task's feedback, and faults of feedback functions and stop rules."""
 
 import pytest
 
@@ -7,40 +7,41 @@ from marft_envs.team.stop_rules import Agreement
 from tests.marft_envs.three_agents import ABC, Anything, team
 
 
-class Tells(Anything):
-    def __init__(self, told):
-        self.told = told
+class Commented(Anything):
+    def __init__(self, comment):
+        self.comment = comment
 
     def feedback(self, answer, problem):
-        return self.told
+        return self.comment
 
 
-def after_a_round(told):
-    game = FlexMG(Tells(told), team("chain"), rounds=2)
+def after_a_round(comment):
+    """Return a game after the first of two rounds, with ``comment`` as feedback."""
+    game = FlexMG(Commented(comment), team("chain"), rounds=2)
     game.reset(seed=0)
     for _ in ABC:
         game.step("yes")
     return game
 
 
-@pytest.mark.parametrize("told", [3, True, ["well done"]])
-def test_feedback_that_is_no_text_is_a_fault(told):
-    game = after_a_round(told)
+@pytest.mark.parametrize("comment", [3, True, ["well done"]])
+def test_feedback_that_is_not_a_string_is_a_fault(comment):
+    game = after_a_round(comment)
     assert (
         game.over
-        and game.truncation_reason == f"feedback: TypeError: Tells.feedback returned {told!r}, expected a string"
+        and game.truncation_reason == f"feedback: TypeError: Commented.feedback returned {comment!r}, expected a string"
     )
     assert [message["name"] for message in game.observe("c_0")["messages"]] == ["task", "b_0"]
 
 
-@pytest.mark.parametrize("told", ["", None])
-def test_no_feedback_is_none(told):
-    game = after_a_round(told)
+@pytest.mark.parametrize("comment", ["", None])
+def test_empty_feedback_adds_nothing(comment):
+    game = after_a_round(comment)
     assert not game.over and game.feedback == []
 
 
 def test_feedback_with_lone_surrogates_is_repaired():
-    """No file and no tokenizer can hold them; a task may quote them from anywhere."""
+    """UTF-8 and tokenizers cannot represent them, but a task may quote them."""
     game = after_a_round("you wrote \ud800!")
     assert game.feedback[0].text == "you wrote ?!"
     assert all(game.observation_space(agent).contains(game.observe(agent)) for agent in ABC)
@@ -58,8 +59,8 @@ class Unreadable(Anything):
         (lambda turns, task: turns[3].text == "done", "stop: IndexError: tuple index out of range"),
     ],
 )
-def test_a_fault_of_the_rule_to_stop_is_not_graded(stop, fault):
-    """It reads what models write, as a grader does, and must not end a run of many episodes."""
+def test_an_exception_in_a_stop_rule_truncates_the_episode(stop, fault):
+    """A rule reads what models write, so it must not end a run of many episodes."""
     game = FlexMG(Unreadable(), team("chain", stop=stop), rounds=2)
     game.reset(seed=0)
     for _ in ABC:
