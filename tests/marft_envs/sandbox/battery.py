@@ -1,11 +1,13 @@
 # ruff: noqa: PTH115, PTH208
-"""Runs the attacks in the sandbox under test and prints, as JSON, what each did.
+"""Run the attacks in the sandbox under test and print the result of each as JSON.
 
-    unshare -m --propagation private python battery.py LEVEL      ("strongest" for the one that the host allows)
+    unshare -m --propagation private python battery.py LEVEL
 
-The tests start it like this. It refuses to run where its mount namespace is the one of process 1.
+LEVEL is an isolation level, or "strongest" for the strongest one available. The tests start the script like this. It
+refuses to run in the mount namespace of process 1.
 """
 
+import functools
 import json
 import os
 import socket
@@ -23,10 +25,11 @@ from marft_envs.coding import run_tests
 from marft_envs.sandbox import Limits, LocalSandbox, Stdin
 
 LIMITS = Limits(cpu_s=0.5, memory_mib=256, output_mib=4)
+TIME_LIMITS = Limits(cpu_s=0.2, memory_mib=256, output_mib=4)  # these programs run until a time limit stops them
 
 
 class Host:
-    """What an attack could touch: a file, a folder, listeners, a process. ``harm`` says what was touched."""
+    """Targets of the attacks: a file, a folder, listening sockets, a process. ``harm`` names those reached."""
 
     def __init__(self, folder):
         self.folder = Path(folder)
@@ -51,19 +54,19 @@ class Host:
         self.victim = subprocess.Popen(["sleep", "600"])
         while b"sleep" not in Path(f"/proc/{self.victim.pid}/cmdline").read_bytes():
             time.sleep(0.01)
-        self.before = self.look()
+        self.before = self.state()
 
-    def given(self):
+    def stdin(self):
         values = (self.canary, self.folder, self.port, self.unix, self.abstract, self.victim.pid, os.getpid())
         return "".join(f"{value}\n" for value in values)
 
-    def look(self):
+    def state(self):
         status = self.canary.stat()
         limits = Path(f"/proc/{self.victim.pid}/limits").read_text()
         return sorted(os.listdir(self.folder)), self.canary.read_text(), status.st_mode, status.st_mtime, limits
 
     def harm(self):
-        found = [] if self.look() == self.before else ["files"]
+        found = [] if self.state() == self.before else ["files"]
         if self.victim.poll() is not None:
             found.append("the victim is dead")
         for listener in self.listeners:
@@ -76,7 +79,7 @@ class Host:
 
 
 def descendants():
-    """All processes below this one."""
+    """Return the ids of all processes below this one."""
     parents = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -91,7 +94,7 @@ def descendants():
 
 
 def main(level):
-    if os.readlink("/proc/self/ns/mnt") == own_or_none("/proc/1/ns/mnt"):
+    if os.readlink("/proc/self/ns/mnt") == link_or_none("/proc/1/ns/mnt"):
         sys.exit("battery.py: start it with unshare -m --propagation private")
     warnings.simplefilter("ignore")
     os.environ["MARFT_CANARY"] = "canary"
@@ -101,9 +104,11 @@ def main(level):
     with tempfile.TemporaryDirectory() as folder:
         host = Host(folder)
         for group, attacks in GROUPS.items():
-            side_by_side = 4 if group == "time" else 1  # these wait most of the time
-            with ThreadPoolExecutor(side_by_side) as threads:
-                runs = list(threads.map(lambda program: timed(sandbox, host, HEAD + program), attacks.values()))
+            # Programs that reach a time limit mostly wait, so several run at once.
+            limits, at_once = (TIME_LIMITS, 6) if group == "time" else (LIMITS, 1)
+            run = functools.partial(timed, sandbox, host, limits)
+            with ThreadPoolExecutor(at_once) as threads:
+                runs = list(threads.map(run, attacks.values()))
             rows += [row(f"{group}/{name}", host, *run) for name, run in zip(attacks, runs, strict=True)]
         rows += [row(f"returned/{name}", host, *returned(sandbox, program)) for name, program in RETURNED.items()]
         works = sandbox.run("print(6 * 7)", [Stdin("")]).runs[0].stdout == "42\n"
@@ -114,9 +119,9 @@ def main(level):
     print(json.dumps({"level": sandbox.level, "still_works": works, "left": sorted(left), "rows": rows}))
 
 
-def timed(sandbox, host, program):
+def timed(sandbox, host, limits, program):
     started = time.monotonic()
-    run = sandbox.run(program, [Stdin(host.given())], LIMITS).runs[0]
+    run = sandbox.run(HEAD + program, [Stdin(host.stdin())], limits).runs[0]
     escaped = [line for line in run.stdout.splitlines() if line.startswith("ESCAPED")][:3]
     return run.status.value, run.detail, escaped, time.monotonic() - started, len(run.stdout)
 
@@ -133,7 +138,7 @@ def row(attack, host, status, detail, escaped, seconds, stdout_bytes):
     return {**names, "seconds": seconds, "stdout_bytes": stdout_bytes}
 
 
-def own_or_none(path):
+def link_or_none(path):
     try:
         return os.readlink(path)
     except OSError:

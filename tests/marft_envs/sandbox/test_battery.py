@@ -1,6 +1,6 @@
-"""Every attack is contained, on every level, as root and as an ordinary user, and where namespaces are refused.
+"""Every attack is contained at every level, as root and as an ordinary user, with and without namespaces.
 
-The attacks run in the sandbox under test, in a process of their own in a private mount namespace (``battery.py``).
+The attacks run in the sandbox under test, in a separate process in a private mount namespace (``battery.py``).
 """
 
 import contextlib
@@ -30,21 +30,21 @@ VARIANTS = {
     "refused": ("strongest", "landlock", False, True),
     "refused-user": ("strongest", "landlock", True, True),
 }
-"""Name -> level asked for, level expected, whether as an ordinary user, whether namespaces are refused."""
+"""Name -> level requested, level expected, whether as an ordinary user, whether namespaces are refused."""
 GROUPS = ["network", "reading", "writing", "processes", "signals", "kernel", "memory", "time", "output", "returned"]
 
 
 def python_for_everybody():
-    """An interpreter of this version that an ordinary user can read; None without one."""
+    """Return an interpreter of this version that an ordinary user can read, None if there is none."""
     version = f"python3.{sys.version_info.minor}"
-    for place in (sys._base_executable, shutil.which(version, path="/usr/local/bin:/usr/bin")):
-        if place and all(folder.stat().st_mode & 1 for folder in Path(place).resolve().parents):
-            return place
+    for path in (sys._base_executable, shutil.which(version, path="/usr/local/bin:/usr/bin")):
+        if path and all(folder.stat().st_mode & 1 for folder in Path(path).resolve().parents):
+            return path
     return None
 
 
 def command(level, as_user, refused):
-    """The command line of one variant; skips where this host cannot make it."""
+    """Return the command line of one variant; skip the test if this host does not support it."""
     if not sys.platform.startswith("linux") or not shutil.which("unshare"):
         pytest.skip("needs Linux and unshare")
     if subprocess.run([*PRIVATE, "true"], capture_output=True).returncode:
@@ -63,7 +63,7 @@ def command(level, as_user, refused):
 
 @functools.cache
 def started(name):
-    """The process of one variant; they run side by side."""
+    """Start the process of one variant, once. Several variants run at the same time."""
     level, _, as_user, refused = VARIANTS[name]
     path = os.pathsep.join([str(ROOT), str(Path(numpy.__file__).parents[1])])
     return subprocess.Popen(
@@ -84,19 +84,19 @@ def result(name):
 
 
 SLOW = ("landlock", "namespace-user", "refused-user")
-MOST_S = 30  # ten times the wall limit of 2 s, for a program that is at work on a loaded machine; and a margin
+MAX_S = 30  # ten times the wall limit of 2 s, for a busy program on a loaded machine, and a margin
 
 
 @pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in VARIANTS])
 def battery(request):
-    for name in VARIANTS:  # the quick ones side by side
+    for name in VARIANTS:  # those that are not slow run at the same time
         if name not in SLOW:
             with contextlib.suppress(pytest.skip.Exception):
                 started(name)
     return request.param, result(request.param)
 
 
-def test_the_level_is_the_expected_one_and_it_still_works(battery):
+def test_the_level_is_the_expected_one_and_the_sandbox_still_works(battery):
     name, found = battery
     assert found["level"] == VARIANTS[name][1]
     assert found["still_works"]
@@ -109,17 +109,17 @@ def test_contained(battery, group):
     assert len(rows) >= 6
     assert [row for row in rows if row["escaped"] or row["harm"]] == []
     assert [row for row in rows if row["status"] == "fault"] == []
-    assert [row for row in rows if row["seconds"] > MOST_S or row["stdout_bytes"] > 4 << 20] == []
+    assert [row for row in rows if row["seconds"] > MAX_S or row["stdout_bytes"] > 4 << 20] == []
 
 
 TIMES = ["loop", "loop_in_c", "regular_expression", "loops_in_threads", "sleep", "stopped", "deaf", "waits_for_input"]
-ENDINGS = {f"time/{name}": "timeout" for name in [*TIMES, "exit_handler", "thread_left"]} | {
+STATUSES = {f"time/{name}": "timeout" for name in [*TIMES, "exit_handler", "thread_left"]} | {
     "memory/one_process": "memory", "output/stdout": "output_limit", "output/stderr": "output_limit",
     "output/raw": "output_limit", "output/crash": "runtime_error", "returned/flood": "output_limit",
     "returned/deep": "runtime_error", "returned/raw_digits": "wrong", "returned/raw_brackets": "wrong",
 }  # fmt: skip
 
 
-def test_harm_to_oneself_is_called_by_its_name(battery):
+def test_programs_that_exceed_a_limit_get_the_status_of_that_limit(battery):
     found = {row["attack"]: row["status"] for row in battery[1]["rows"]}
-    assert {attack: found[attack] for attack in ENDINGS} == ENDINGS
+    assert {attack: found[attack] for attack in STATUSES} == STATUSES
