@@ -131,7 +131,7 @@ class Dependency:
 
     @classmethod
     def from_edges(cls, agents: Sequence[str], edges: Iterable[tuple[str, str]]) -> Dependency:
-        """Return the D that has exactly the given edges.
+        """Return the D with exactly these edges.
 
         Args:
             agents: Names in listed order.

@@ -231,9 +231,9 @@ def indented(text: Any) -> str:
 
 def _check_members(dependency: Dependency, agents: tuple[str, ...]) -> Dependency:
     """Return ``dependency``; ValueError if it names an agent that is not in ``agents``."""
-    strangers = [a for a in dependency.agents if a not in agents]
-    if strangers:
-        raise ValueError(f"dependency is over {strangers}, which are not in the team: expected some of {list(agents)}")
+    unknown = [a for a in dependency.agents if a not in agents]
+    if unknown:
+        raise ValueError(f"dependency is over {unknown}, which are not in the team: expected some of {list(agents)}")
     return dependency
 
 

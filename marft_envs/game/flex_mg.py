@@ -44,10 +44,11 @@ _STATE_CHARS = 10_000_000
 _NO_PARENTS: tuple[str, ...] = ()
 
 
-def _check_type(name: str, value: Any, kinds: type | tuple[type, ...]) -> None:
-    if not isinstance(value, kinds):
-        wanted = " or ".join(kind.__name__ for kind in (kinds if isinstance(kinds, tuple) else (kinds,)))
-        raise TypeError(f"{name}={value!r:.80}: got {type(value).__name__}, expected {wanted}")
+def _check_type(name: str, value: Any, types: type | tuple[type, ...]) -> None:
+    """Raise TypeError unless ``value`` is an instance of ``types``."""
+    if not isinstance(value, types):
+        expected = " or ".join(each.__name__ for each in (types if isinstance(types, tuple) else (types,)))
+        raise TypeError(f"{name}={value!r:.80}: got {type(value).__name__}, expected {expected}")
 
 
 class FlexMG(AECEnv[str, dict[str, Any], str]):

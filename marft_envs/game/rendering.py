@@ -19,8 +19,8 @@ def problem_text(environment: str, public: PublicProblem) -> str:
 def turn_text(turn: Turn, rounds: int) -> str:
     """Return one turn, with the number of its round if an episode may have several ``rounds``."""
     mark = f" (round {turn.round})" if rounds > 1 else ""
-    who = {"result": "tool", "feedback": f"task to {turn.agent}"}.get(turn.kind, turn.agent)
-    return f"[{who}{mark}] {turn.text}"
+    speaker = {"result": "tool", "feedback": f"task to {turn.agent}"}.get(turn.kind, turn.agent)
+    return f"[{speaker}{mark}] {turn.text}"
 
 
 def outcome_lines(outcome: TeamOutcome | None, truncation_reason: str) -> list[str]:

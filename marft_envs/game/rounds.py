@@ -91,8 +91,8 @@ class Rounds:
     def _shuffled(self, dependency: Dependency) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
         """Return a random linear extension, and the parents of each agent in that order."""
         order = dependency.random_order(self._rng)
-        place = {agent: i for i, agent in enumerate(order)}
-        return order, {a: tuple(sorted(p, key=place.__getitem__)) for a, p in dependency.parents.items()}
+        position = {agent: i for i, agent in enumerate(order)}
+        return order, {a: tuple(sorted(p, key=position.__getitem__)) for a, p in dependency.parents.items()}
 
     @property
     def selected(self) -> str:

@@ -68,9 +68,9 @@ def score(
     Raises:
         ValueError: A verdict belongs to an agent that does not answer.
     """
-    strangers = [agent for agent in verdicts if agent not in team.answering]
-    if strangers:
-        raise ValueError(f"settle() names {strangers}: expected some of {list(team.answering)}")
+    unknown = [agent for agent in verdicts if agent not in team.answering]
+    if unknown:
+        raise ValueError(f"settle() names {unknown}: expected some of {list(team.answering)}")
     silent = {a: Verdict.no_answer("never acted") for a in team.answering if a not in verdicts}
     verdicts = {**verdicts, **silent}
     faults = "; ".join(f"{agent}: {v.reason}" for agent, v in verdicts.items() if not v.graded)

@@ -119,7 +119,7 @@ class _CodePointList:
 
 
 class ChoiceText(spaces.Text):
-    """The space of a few given strings.
+    """The space of a fixed, small set of strings.
 
     Args:
         choices: The strings.

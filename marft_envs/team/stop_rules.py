@@ -83,9 +83,9 @@ def as_stop_rule(spec: Any, agents: Sequence[str]) -> StopRule | None:
     if not callable(rule):
         raise TypeError(f"stop={spec!r}: expected a rule (turns, task) -> bool, Agreement(...), Word(...) or None")
     check_callable("stop", rule, ("turns", "task"))
-    strangers = [a for a in getattr(rule, "agents", ()) if a not in agents]
-    if strangers:
-        raise ValueError(f"stop names {strangers}: expected some of {list(agents)}")
+    unknown = [a for a in getattr(rule, "agents", ()) if a not in agents]
+    if unknown:
+        raise ValueError(f"stop names {unknown}: expected some of {list(agents)}")
     return rule
 
 

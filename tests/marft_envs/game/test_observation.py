@@ -52,7 +52,7 @@ def test_observations_do_not_depend_on_the_gold():
 )
 def test_memory_of_earlier_rounds(memory, visible):
     seen = play(FlexMG(Echo(), team("chain"), rounds=2, memory=memory), lambda agent, turn: f"{agent} at {turn}")
-    agent, observation = seen[4]  # b_0 in the second round; a_0 has just spoken at turn 4
+    agent, observation = seen[4]  # b_0 in the second round; a_0 has acted at turn 4
     assert agent == "b_0"
     remembered = [f"{a} at {ABC.index(a) + 1}" for a in visible]
     assert contents(observation)[2:] == [*remembered, "a_0 at 4"]
