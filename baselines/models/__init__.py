@@ -1,1 +1,1 @@
-"""Models by name: the shipped tiny ones, SmolLM2, local folders and hub names."""
+"""Base models: the shipped tiny ones, SmolLM2, local folders and models of the hub."""

@@ -1,14 +1,14 @@
-"""Make a tiny model: a causal LM that a CPU trains in minutes, warm-started on a pupil who makes mistakes.
+"""Make a tiny model: a causal LM for experiments on a CPU, pre-trained on a simulated student that makes mistakes.
 
-    python -m baselines.models.make_tiny --output DIR                                 the shipped relay duo, tiny
-    python -m baselines.models.make_tiny --output DIR --agents 4 --q .3 --steps 800   a relay quartet
+    python -m baselines.models.make_tiny --output DIR               "tiny": a relay duo
+    python -m baselines.models.make_tiny --output DIR --agents 4 --q .3 --steps 800
     python -m baselines.models.make_tiny --output DIR --family report --agents 8 --q .45 --hidden 64 --layers 2
-                                                                                the shipped report, tiny_report
 
-Relay: the pupil adds two digits to the predecessor's total and forgets the carry of the units column with probability
-q. Report: the pupil adds two digits and is wrong by one, up or down, with probability q. So the text is fluent from the
-start, and q sets how often the team is right. It learns from problems of the train split only, and is measured on the
-test split.
+The last command makes "tiny-report". The model imitates the replies of a simulated student. In the relay, the student
+adds two digits to the total of its predecessor, and with probability q it forgets the carry of the units column. In the
+report, it adds two digits, and with probability q it is wrong by one, up or down. So the model writes well-formed
+answers from the start, and q sets how often a team is correct. It is trained on problems of the training split and
+evaluated on the test split.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -36,80 +36,99 @@ from marft_envs.mathematics.problems.report import Report
 from marft_envs.task import Problem
 from marft_envs.verdict import Outcome
 
-FAMILIES = ("relay", "report")
+Family = Literal["relay", "report"]
 DIGITS_PER_AGENT = 2
-IGNORE = -100  # cross_entropy's label for tokens that carry no loss
+IGNORE = -100  # label of tokens that cross_entropy leaves out
 MAX_NEW_TOKENS = 5
 TEAMS = {1: "solo", 2: "duo", 3: "trio", 4: "quartet", 8: "octet"}
 
 
 @dataclass(frozen=True)
 class WarmStart:
-    """What the weights depend on, besides this file and the versions of torch and transformers."""
+    """Settings of the pre-training. With this file and the package versions they determine the weights.
 
-    family: str = "relay"  # "relay" or "report"
-    agents: int = 2  # members of the team
-    q: float = 0.5  # probability that the pupil makes its mistake
-    hidden: int = 128  # width; the MLP is 2.5 times as wide
+    Attributes:
+        family: Family of problems.
+        agents: Number of agents of the team.
+        q: Probability that the student makes its mistake.
+        hidden: Hidden size; the MLP is 2.5 times as wide.
+        layers: Number of transformer layers.
+        steps: Number of optimiser steps.
+        batch: Turns per step.
+        learning_rate: Peak learning rate: linear warm-up over the first tenth of the steps, then cosine decay to 0.
+        seed: Seed of the weights, the problems and the student.
+
+    Raises:
+        ValueError: A value is out of its range. The message names the field.
+    """
+
+    family: Family = "relay"
+    agents: int = 2
+    q: float = 0.5
+    hidden: int = 128
     layers: int = 3
-    steps: int = 400  # optimiser steps
-    batch: int = 128  # dialogue turns in a step
-    learning_rate: float = 2.5e-3  # the peak; 10 % warm-up, then cosine to 0
-    seed: int = 0  # of the weights, the problems and the pupil
+    steps: int = 400
+    batch: int = 128
+    learning_rate: float = 2.5e-3
+    seed: int = 0
 
     def __post_init__(self) -> None:
         if not 0 <= self.q <= 1:
-            raise ValueError(f"q: got {self.q}, expected a probability between 0 and 1")
-        if self.family not in FAMILIES:
-            raise ValueError(f"family: got {self.family!r}, expected one of {', '.join(FAMILIES)}")
+            raise ValueError(f"q={self.q}: expected a probability between 0 and 1")
+        if self.family not in get_args(Family):
+            raise ValueError(f"family={self.family!r}: expected one of {', '.join(get_args(Family))}")
         for field in ("agents", "steps", "batch", "hidden", "layers"):
             if getattr(self, field) < 1:
-                raise ValueError(f"{field}: got {getattr(self, field)}, expected at least 1")
+                raise ValueError(f"{field}={getattr(self, field)}: expected at least 1")
 
 
-# --- problems and the pupil -------------------------------------------------------------------------------------------
+# --- problems and the simulated student -------------------------------------------------------------------------------
 
 
 def task_of(family: str, agents: int, split: str, seed: int) -> Relay | Report:
-    """The family's problems for `agents` members, in the symbols that the tiny model reads."""
+    """Return the family's task for a number of agents, in the symbols that the tiny model reads."""
     names = [f"agent_{index}" for index in range(agents)]
     if family == "report":
         return Report(agents=names, split=split, seed=seed)
     return Relay(agents=names, k=DIGITS_PER_AGENT, split=split, seed=seed)
 
 
-def pupil(total: int, private: str, forgets: bool) -> int:
-    """The new running total; a forgetful pupil loses what the units column carries.
+def student_total(total: int, private: str, forget_carry: bool) -> int:
+    """Return the student's new total in the relay.
 
-    (7, "6+8=") -> 21, forgetting 1: the units column is 7 + 6 + 8 = 21, so 20 is lost.
+    Args:
+        total: Total of the predecessor.
+        private: The agent's own numbers, such as "6+8=".
+        forget_carry: Whether the student loses the carry of the units column. With a total of 7 and "6+8=" that column
+            is 7 + 6 + 8 = 21; the carry of 20 is lost, and the result is 1.
     """
     numbers = [int(number) for number in private.rstrip("=").split("+")]
     carry = (total % 10 + sum(number % 10 for number in numbers)) // 10
-    return total + sum(numbers) - (10 * carry if forgets else 0)
+    return total + sum(numbers) - (10 * carry if forget_carry else 0)
 
 
 def dialogue(family: str, problem: Problem, q: float, rng: np.random.Generator) -> list[tuple[str, str]]:
-    """One (prompt, reply) a turn. In a relay each turn's total, wrong or not, is the next turn's incoming total."""
+    """Return one (prompt, reply) per turn. In the relay, a turn continues from the previous reply, even a wrong one."""
     if family == "report":
-        return [(private, str(section(private, q, rng))) for private in problem.private.values()]
+        return [(private, str(student_sum(private, q, rng))) for private in problem.private.values()]
     turns: list[tuple[str, str]] = []
     for private in problem.private.values():
         incoming = turns[-1][1] if turns else ""
-        reply = str(pupil(int(incoming or 0), private, bool(rng.random() < q)))
+        reply = str(student_total(int(incoming or 0), private, bool(rng.random() < q)))
         turns.append((tiny_prompt(incoming, private), reply))
     return turns
 
 
-def section(private: str, q: float, rng: np.random.Generator) -> int:
-    """The sum, with probability q wrong by one: up or down, but never below 0."""
-    right = sum(int(number) for number in private.rstrip("=").split("+"))
+def student_sum(private: str, q: float, rng: np.random.Generator) -> int:
+    """Return the student's sum in the report: with probability q wrong by one, up or down, but never below 0."""
+    correct = sum(int(number) for number in private.rstrip("=").split("+"))
     if rng.random() >= q:
-        return right
-    return right + 1 if right == 0 or rng.random() < 0.5 else right - 1
+        return correct
+    return correct + 1 if correct == 0 or rng.random() < 0.5 else correct - 1
 
 
 def tiny_prompt(incoming: str, private: str) -> str:
-    """What the chat template renders for a relay turn; a test compares the two."""
+    """Return the prompt that the chat template renders for a relay turn. A test compares the two."""
     return f"{incoming}|{private}" if incoming else private
 
 
@@ -117,7 +136,7 @@ def tiny_prompt(incoming: str, private: str) -> str:
 
 
 def new_model(tokenizer: Any, warm: WarmStart) -> Any:
-    """Llama architecture with 4 heads; float32, fresh weights."""
+    """Return a Llama model with 4 heads and new float32 weights."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
     config = LlamaConfig(
@@ -133,25 +152,25 @@ def new_model(tokenizer: Any, warm: WarmStart) -> Any:
         pad_token_id=tokenizer.pad_token_id,
     )
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(warm.seed)  # noqa: TID251  transformers takes no generator; fork_rng keeps it in here
+        torch.manual_seed(warm.seed)  # noqa: TID251  transformers accepts no generator; fork_rng restores the global state
         return LlamaForCausalLM(config).float()
 
 
 def example(prompt: str, reply: str, tokenizer: Any) -> tuple[list[int], list[int]]:
-    """(ids, labels) of one turn; only the reply and its EOS carry loss."""
-    asked, answered = tokenizer(prompt)["input_ids"], tokenizer(reply)["input_ids"] + [tokenizer.eos_token_id]
-    return asked + answered, [IGNORE] * len(asked) + answered
+    """Return (ids, labels) of one turn. The loss covers the reply and its EOS token only."""
+    prompt_ids, reply_ids = tokenizer(prompt)["input_ids"], tokenizer(reply)["input_ids"] + [tokenizer.eos_token_id]
+    return prompt_ids + reply_ids, [IGNORE] * len(prompt_ids) + reply_ids
 
 
 def pad(rows: Sequence[Sequence[int]], value: int, *, left: bool = False) -> torch.Tensor:
-    """Rows of different length -> [B, T]."""
+    """Pad rows of different lengths to a tensor [B, T]."""
     width = max(map(len, rows))
     fill = [[value] * (width - len(row)) for row in rows]
     return torch.tensor([[*f, *row] if left else [*row, *f] for row, f in zip(rows, fill, strict=True)])
 
 
 def train(model: Any, tokenizer: Any, warm: WarmStart) -> None:
-    """Supervised steps in place, with progress on stderr."""
+    """Train the model in place and print the progress on stderr."""
     rng = np.random.default_rng([warm.seed, warm.agents])
     task = task_of(warm.family, warm.agents, "train", warm.seed)
     turns = (turn for index in itertools.count() for turn in dialogue(warm.family, task.problem(index), warm.q, rng))
@@ -162,9 +181,7 @@ def train(model: Any, tokenizer: Any, warm: WarmStart) -> None:
         examples = [example(*next(turns), tokenizer) for _ in range(warm.batch)]
         ids = pad([ids for ids, _ in examples], tokenizer.pad_token_id)
         labels = pad([labels for _, labels in examples], IGNORE)
-        logits = model(
-            input_ids=ids, use_cache=False
-        ).logits  # pads stand on the right: causal attention never sees them
+        logits = model(input_ids=ids, use_cache=False).logits  # no mask: padding on the right is never attended to
         loss = functional.cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten(), ignore_index=IGNORE)
         optimiser.zero_grad()
         loss.backward()
@@ -179,32 +196,32 @@ def train(model: Any, tokenizer: Any, warm: WarmStart) -> None:
 
 
 def _rate(step: int, steps: int) -> float:
-    """Factor on the learning rate: linear up over the first tenth, cosine down to 0."""
+    """Return the factor on the learning rate: linear warm-up over the first tenth, then cosine decay to 0."""
     warm_up = max(1, steps // 10)
     if step < warm_up:
         return (step + 1) / warm_up
     return 0.5 * (1 + math.cos(math.pi * (step - warm_up) / max(1, steps - warm_up)))
 
 
-# --- the starting level -----------------------------------------------------------------------------------------------
+# --- accuracy before any reinforcement learning -----------------------------------------------------------------------
 
 
 @torch.inference_mode()
-def reply(model: Any, tokenizer: Any, prompts: Sequence[str], generator: torch.Generator | None) -> list[str]:
-    """One reply for each prompt: greedy without a generator, else sampled at T = 1."""
+def generate(model: Any, tokenizer: Any, prompts: Sequence[str], generator: torch.Generator | None) -> list[str]:
+    """Return one reply per prompt, greedy without a generator, else sampled at temperature 1."""
     ids = pad([tokenizer(prompt)["input_ids"] for prompt in prompts], tokenizer.pad_token_id, left=True)
     mask = (ids != tokenizer.pad_token_id).long()
     start = ids.shape[1]
     for _ in range(MAX_NEW_TOKENS):
-        places = (mask.cumsum(-1) - 1).clamp(min=0)
-        logits = model(input_ids=ids, attention_mask=mask, position_ids=places, use_cache=False).logits[:, -1]
+        positions = (mask.cumsum(-1) - 1).clamp(min=0)
+        logits = model(input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=False).logits[:, -1]
         new = _choose(logits, generator)
         ids, mask = torch.cat([ids, new], -1), torch.cat([mask, torch.ones_like(new)], -1)
     return [_until_eos(row, tokenizer) for row in ids[:, start:].tolist()]
 
 
 def _choose(logits: torch.Tensor, generator: torch.Generator | None) -> torch.Tensor:
-    """[B, V] -> [B, 1]."""
+    """Choose a token per row: logits [B, V] -> ids [B, 1]."""
     if generator is None:
         return logits.argmax(-1, keepdim=True)
     return torch.multinomial(logits.softmax(-1), 1, generator=generator)
@@ -218,8 +235,18 @@ def _until_eos(row: list[int], tokenizer: Any) -> str:
 def starting_level(
     model: Any, tokenizer: Any, warm: WarmStart, problems: int, sample_seed: int | None
 ) -> dict[str, float]:
-    """Team score on `problems` test problems and the share of graded texts without an answer; greedy where sample_seed
-    is None."""
+    """Evaluate the model on test problems.
+
+    Args:
+        model: The model.
+        tokenizer: Its tokenizer.
+        warm: Settings of the pre-training.
+        problems: Number of test problems.
+        sample_seed: Seed of sampling; None decodes greedily.
+
+    Returns:
+        ``accuracy``, the mean score, and ``no_answer``, the share of graded replies without an answer.
+    """
     generator = None if sample_seed is None else torch.Generator().manual_seed(sample_seed)
     task = task_of(warm.family, warm.agents, "test", seed=0)
     items = [task.problem(index) for index in range(problems)]
@@ -227,7 +254,7 @@ def starting_level(
     for agent in task.agents:
         incoming = texts if warm.family == "relay" else [""] * problems
         prompts = [tiny_prompt(text, item.private[agent]) for text, item in zip(incoming, items, strict=True)]
-        texts = reply(model, tokenizer, prompts, generator)
+        texts = generate(model, tokenizer, prompts, generator)
         if warm.family == "report":
             verdicts += [
                 task.grade(text, replace(item, gold=item.gold[agent])) for text, item in zip(texts, items, strict=True)
@@ -243,7 +270,7 @@ def starting_level(
 
 
 def write(model: Any, tokenizer: Any, folder: Path, warm: WarmStart, level: dict[str, Any]) -> None:
-    """Weights, config, tokenizer and a card with their hashes."""
+    """Write weights, configuration, tokenizer, and a card with their hashes."""
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     hashed = ("model.safetensors", "config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
@@ -266,7 +293,7 @@ def _flags(warm: WarmStart) -> list[str]:
 
 
 def make(folder: Path, warm: WarmStart, problems: int) -> dict[str, Any]:
-    """Train, measure and write; returns the starting level."""
+    """Train, evaluate and write a model. Return its accuracy before any reinforcement learning."""
     tokenizer = tiny_tokenizer()
     model = new_model(tokenizer, warm)
     train(model, tokenizer, warm)
@@ -279,26 +306,27 @@ def make(folder: Path, warm: WarmStart, problems: int) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
+    """Run ``python -m baselines.models.make_tiny``."""
     parser = argparse.ArgumentParser(
         prog="python -m baselines.models.make_tiny", description=(__doc__ or "").splitlines()[0]
     )
-    parser.add_argument("--output", type=Path, required=True, help="an empty or new folder")
-    parser.add_argument("--problems", type=int, default=2000, help="test problems that measure the start, default 2000")
+    parser.add_argument("--output", type=Path, required=True, help="new or empty folder")
+    parser.add_argument("--problems", type=int, default=2000, help="test problems to evaluate on (default: 2000)")
     for name, default in asdict(WarmStart()).items():
         parser.add_argument(
-            f"--{name.replace('_', '-')}", type=type(default), default=default, help=f"default {default}"
+            f"--{name.replace('_', '-')}", type=type(default), default=default, help=f"(default: {default})"
         )
     chosen = vars(parser.parse_args(arguments))
     folder: Path = chosen.pop("output")
     problems: int = chosen.pop("problems")
     if problems < 1:
-        parser.error(f"--problems: got {problems}, expected at least 1")
+        parser.error(f"--problems {problems}: expected at least 1")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        parser.error(f"--output: {folder} is there already and is not an empty folder")
+        parser.error(f"--output {folder}: expected a new or empty folder")
     try:
         warm = WarmStart(**chosen)
-    except ValueError as fault:
-        parser.error(str(fault))
+    except ValueError as error:
+        parser.error(str(error))
     torch.set_num_threads(1)
     level = make(folder, warm, problems)
     print(f"sampled {level['sampled']}\ngreedy {level['greedy']}\nwritten to {folder}")

