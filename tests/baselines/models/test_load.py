@@ -192,7 +192,7 @@ def test_the_cache_folder_is_read_from_the_environment_variables(
     assert smollm2.cache_folder(tmp_path) == tmp_path
 
 
-# --- SmolLM2, if it has been converted before --------------------------------------------------------------------------
+# --- SmolLM2, if it has been converted before -------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
