@@ -269,7 +269,7 @@ def _plan_syntax(others: tuple[str, ...]) -> str:
     lines = ["Write one line for each teammate that must act:", f"{first}: its task"]
     if first != last:
         lines += [
-            "Name the teammates that it must wait for and read in brackets:",
+            "To make a teammate wait for another one and read its message, write:",
             f"{last} (after {first}): its task",
         ]
     return "\n".join([*lines, "A teammate without a line does not act."])

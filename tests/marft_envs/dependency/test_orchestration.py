@@ -225,7 +225,7 @@ def test_the_briefing_lists_teammates_and_the_form_of_a_reply():
         "- c_0: gives the team's answer",
         "Write one line for each teammate that must act:",
         "b_0: its task",
-        "Name the teammates that it must wait for and read in brackets:",
+        "To make a teammate wait for another one and read its message, write:",
         "c_0 (after b_0): its task",
         "A teammate without a line does not act.",
         "If your reply does not have the required form, all teammates act: b_0, c_0.",
