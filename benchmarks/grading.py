@@ -1,16 +1,15 @@
-"""Is the grader right, and how quick is it?
+"""Benchmark of the graders: correctness on case files, and speed.
 
     python benchmarks/grading.py cases FILE.jsonl   a line for each wrong verdict, then the counts
-    python benchmarks/grading.py speed              ours, math-verify with its own defaults, and equality of strings
-    python benchmarks/grading.py programs           our sandbox at each level, and what others do
+    python benchmarks/grading.py speed              our grader, math-verify with its defaults, and string equality
+    python benchmarks/grading.py programs           our sandbox at each level, and alternatives
 
-The last line of ``cases`` is ``cases=N errors=E policy=P worst_s=S``. `grading.py cases --help` says what stands in
-a case file.
+cases: ``grading.py cases --help`` describes a case file. The last line is ``cases=N errors=E policy=P worst_s=S``.
 
-speed: one run, the same inputs for all three. Integers are answers to GSM8K, golds those of MATH, as they are, in
-another notation, and changed; both from ``--data`` (a folder with gsm8k/ and math/) or, without one, from the
-generators and a list in benchmarks/graders/inputs.py. Hostile replies are made to hang or to fill the memory;
-math-verify runs in a process of its own, is killed after ``--hang-s``, and such a reply counts as failed.
+speed: all three graders get the same inputs in one run. Integers are answers to GSM8K; golds are those of MATH,
+unchanged, in another notation and changed. Both come from ``--data`` (a folder with gsm8k/ and math/) or, without it,
+from the generators and the list in benchmarks/graders/inputs.py. Hostile replies try to hang or to fill the memory.
+math-verify runs in a process of its own, which is killed after ``--hang-s``; that reply then counts as failed.
 
 programs: see benchmarks/graders/programs.py.
 """
@@ -39,36 +38,47 @@ from marft_envs.mathematics import grade
 from marft_envs.mathematics.grader.symbolic import WorkerFault, shared_pool
 
 CASE_FORMAT = """\
-A case file is JSONL, an object a line. Its fields tell which kind a case is:
+A case file is JSONL: one object per line. The fields determine the kind of a case:
 
-  mathematics   gold, answer (a whole reply), expected: true or false, whether the answer is correct
-  code          kind (stdin, call, assert), program (bare), tests (a list, as docs/grading.md has them),
-                expected: "pass", "fail", or "any" for any verdict but not graded;
-                if wanted: checker (for stdin and call), time_limit (CPU seconds of a test, 5),
+  mathematics   gold, answer (a whole reply), expected: true or false (whether the answer is correct)
+  code          kind (stdin, call, assert), program (source without a code fence), tests (a list, see
+                docs/grading.md), expected: "pass", "fail", or "any" (any verdict except not graded);
+                optional: checker (for stdin and call), time_limit (CPU seconds per test, default 5),
                 category ("hostile": judged in a private mount namespace)
-  both          if wanted: id (else its number), policy (true where reasonable people differ: a wrong verdict
-                counts in P, not in E)
+  both          optional: id (default: the number of the line), policy (true if the right verdict is debatable:
+                a wrong verdict counts in P, not in E)
 
-The last line of the output is "cases=N errors=E policy=P worst_s=S". Other fields are not read.
+The last line of the output is "cases=N errors=E policy=P worst_s=S". Other fields are ignored.
 """
 
 
 class BadCases(ValueError):
-    """A case file that cannot be used; the message names file and line."""
+    """A case file that cannot be used. The message names the file and the line."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one case. wrong: "" or what is wrong with the verdict, for people."""
+    """Result of one case.
 
-    wrong: str
+    Attributes:
+        mistake: What is wrong with the verdict; empty if it is correct.
+        seconds: Time of the verdict.
+    """
+
+    mistake: str
     seconds: float
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of case: the fields that tell it, how it is judged, and what may be ``expected`` (empty: not looked at).
-    Another grader is another entry of KINDS."""
+    """A kind of case. To support another grader, add an entry to KINDS.
+
+    Attributes:
+        name: Name of the kind.
+        fields: Fields by which a case of this kind is recognised.
+        judge: Judges a case.
+        expected: Allowed values of the field "expected"; empty: any value.
+    """
 
     name: str
     fields: frozenset[str]
@@ -77,19 +87,19 @@ class Kind:
 
 
 def judge_mathematics(case: dict[str, Any]) -> Outcome:
-    """One mathematics case; a fault of the grader is a wrong verdict."""
+    """Judge a mathematics case. A fault of the grader counts as a wrong verdict."""
     started = time.perf_counter()
     verdict = grade(case["answer"], case["gold"])
     seconds = time.perf_counter() - started
     if verdict.graded and (verdict.score == 1.0) == case["expected"]:
         return Outcome("", seconds)
     wanted = "correct" if case["expected"] else "not correct"
-    texts = f"gold={_short(case['gold'])} answer={_short(case['answer'])}"
-    return Outcome(f"expected {wanted}, got {verdict.outcome}: {texts} ({verdict.reason})", seconds)
+    values = f"gold={_short(case['gold'])} answer={_short(case['answer'])}"
+    return Outcome(f"expected {wanted}, got {verdict.outcome}: {values} ({verdict.reason})", seconds)
 
 
 def judge_program(case: dict[str, Any]) -> Outcome:
-    """One code case; hostile programs are judged in a private mount namespace (benchmarks/graders/programs.py)."""
+    """Judge a code case; a hostile program in a private mount namespace (benchmarks/graders/programs.py)."""
     return Outcome(*judge_code(case))
 
 
@@ -99,36 +109,52 @@ KINDS = (
 )
 
 
-def run_cases(path: Path, say: Callable[[str], None] = print) -> dict[str, Any]:
-    """Judge a case file; returns what the last line says."""
+def run_cases(path: Path, write: Callable[[str], None] = print) -> dict[str, Any]:
+    """Judge a case file.
+
+    Args:
+        path: The file.
+        write: Prints a line.
+
+    Returns:
+        The counts of the last line: "cases", "errors", "policy" and "worst_s".
+
+    Raises:
+        BadCases: The file cannot be used.
+    """
     cases = list(read_cases(path))
     if any(kind is KINDS[0] for kind, _ in cases):
-        with contextlib.suppress(WorkerFault):  # the first case that needs the worker says why
-            shared_pool().warm_up()  # its start is no part of a verdict's time
+        # The worker's start is not part of a verdict's time. If it fails, the first case that needs it reports why.
+        with contextlib.suppress(WorkerFault):
+            shared_pool().warm_up()
     errors = policy = 0
     worst = 0.0
     for number, (kind, case) in enumerate(cases):
         name = case.get("id", number + 1)
         try:
             outcome = kind.judge(case)
-        except ValueError as fault:  # its tests are at fault
-            raise BadCases(f"{path}, case {name}: {fault}") from fault
+        except ValueError as error:  # the tests of the case are malformed
+            raise BadCases(f"{path}, case {name}: {error}") from error
         worst = max(worst, outcome.seconds)
-        if outcome.wrong:
-            differs = bool(case.get("policy"))
-            policy, errors = policy + differs, errors + (not differs)
-            say(f"{'policy' if differs else 'error'} {name} {kind.name}: {outcome.wrong}")
+        if outcome.mistake:
+            debatable = bool(case.get("policy"))
+            policy, errors = policy + debatable, errors + (not debatable)
+            write(f"{'policy' if debatable else 'error'} {name} {kind.name}: {outcome.mistake}")
     summary = {"cases": len(cases), "errors": errors, "policy": policy, "worst_s": worst}
-    say(f"cases={len(cases)} errors={errors} policy={policy} worst_s={worst:.3f}")
+    write(f"cases={len(cases)} errors={errors} policy={policy} worst_s={worst:.3f}")
     return summary
 
 
 def read_cases(path: Path) -> Iterator[tuple[Kind, dict[str, Any]]]:
-    """Each case with its kind. BadCases names the line that is none."""
+    """Yield each case with its kind.
+
+    Raises:
+        BadCases: The file cannot be read, or a line is not a case.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise BadCases(f"{path}: cannot be read ({error}), expected a JSONL file of cases") from error
+        raise BadCases(f"{path}: cannot be read ({error}); expected a JSONL file of cases") from error
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
@@ -140,31 +166,45 @@ def read_cases(path: Path) -> Iterator[tuple[Kind, dict[str, Any]]]:
         if kind is None:
             has = ", ".join(case) if isinstance(case, dict) else type(case).__name__
             known = "; ".join(f"{kind.name}: {', '.join(sorted(kind.fields))}" for kind in KINDS)
-            raise BadCases(f"{path}, line {number}: fields {has}, expected those of a known kind of case ({known})")
+            raise BadCases(f"{path}, line {number}: fields {has}; expected those of a known kind of case ({known})")
         if kind.expected and case["expected"] not in kind.expected:
             wanted = " or ".join(map(json.dumps, kind.expected))
-            raise BadCases(f"{path}, line {number}: expected={case['expected']!r} of a {kind.name} case, not {wanted}")
+            raise BadCases(
+                f"{path}, line {number}: expected={case['expected']!r} in a {kind.name} case; must be {wanted}"
+            )
         yield kind, case
 
 
-def run_speed(data: Path | None, size: int, hang_s: float, say: Callable[[str], None] = print) -> list[dict[str, Any]]:
-    """The rows of the table: one for each group of inputs and grader."""
+def run_speed(
+    data: Path | None, size: int, hang_s: float, write: Callable[[str], None] = print
+) -> list[dict[str, Any]]:
+    """Time all graders on all groups of inputs, and print a Markdown table.
+
+    Args:
+        data: Folder with gsm8k/ and math/; see ``inputs.groups_of_items``.
+        size: Answers per group.
+        hang_s: Seconds after which math-verify is killed.
+        write: Prints a line.
+
+    Returns:
+        A row for each group and grader.
+    """
     try:
-        say(f"symbolic worker: {shared_pool().warm_up()}")
-    except WorkerFault as fault:
-        say(f"symbolic worker: none ({fault})")
+        write(f"symbolic worker: {shared_pool().warm_up()}")
+    except WorkerFault as error:
+        write(f"symbolic worker: none ({error})")
     rows = []
     with MathVerify(hang_s) as rival:
         for group, items in groups_of_items(data, size):
             for name, grader in (("ours", ours), ("math-verify", rival.judge), ("strings", strings)):
                 print(f"{group}: {name}, {len(items)} answers", file=sys.stderr)
                 rows.append({"group": group, "grader": name, **measure(grader, items)})
-    say(table(rows))
+    write(table(rows))
     return rows
 
 
 def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="grading.py", description=__doc__.splitlines()[0] if __doc__ else "")
     commands = parser.add_subparsers(dest="command", required=True)
     cases = commands.add_parser(
@@ -173,17 +213,19 @@ def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
         description=CASE_FORMAT,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    cases.add_argument("file", type=Path, help="JSONL, one case a line")
-    speed = commands.add_parser("speed", help="compare with math-verify and string equality")
+    cases.add_argument("file", type=Path, help="JSONL file with one case per line")
+    speed = commands.add_parser("speed", help="compare our grader with math-verify and string equality")
     speed.add_argument("--data", type=Path, help="folder with gsm8k/ and math/ (default: the variable MARFT_DATA)")
-    speed.add_argument("--size", type=_positive, default=500, help="answers in each group (default 500)")
-    speed.add_argument("--hang-s", type=float, default=12.0, help="seconds after which math-verify is killed")
-    add_options(commands.add_parser("programs", help="compare our sandbox with other ways to run programs"))
+    speed.add_argument("--size", type=_positive, default=500, help="answers per group (default: 500)")
+    speed.add_argument(
+        "--hang-s", type=float, default=12.0, help="seconds after which math-verify is killed (default: 12)"
+    )
+    add_options(commands.add_parser("programs", help="compare our sandbox with other ways of running programs"))
     return parser.parse_args(words)
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """0, or 2 where the input cannot be used."""
+    """Run the command line of grading.py and return its exit code: 0, or 2 for an unusable input."""
     arguments = parse(words)
     try:
         if arguments.command == "cases":

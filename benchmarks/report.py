@@ -1,7 +1,9 @@
-"""Rebuild every figure of a results folder from its rows.jsonl: `python benchmarks/report.py RESULTS_FOLDER`.
+"""Rebuild the report of a results folder from its rows.jsonl.
 
-Writes summary.json, report.md and one curve per task into the folder, and prints the tables. Needs numpy, scipy and
-matplotlib; no torch. Exit code 2 and one line on stderr when the folder cannot be reported.
+    python benchmarks/report.py RESULTS_FOLDER
+
+Writes summary.json, report.md and the curves of each task into the folder, and prints the tables. Needs numpy, scipy
+and matplotlib, not torch. Exit code 2, with one line on stderr: the folder cannot be reported.
 """
 
 from __future__ import annotations
@@ -24,7 +26,17 @@ __all__ = ["ReportError", "draw_curves", "load_rows", "main", "render_text", "su
 
 
 def write_report(folder: Path | str) -> str:
-    """Build summary.json, the curves and report.md from `folder`/rows.jsonl alone; return the text."""
+    """Write summary.json, the curves and report.md from ``folder/rows.jsonl`` alone.
+
+    Args:
+        folder: Results folder of ``compare.py``.
+
+    Returns:
+        The text of the report.
+
+    Raises:
+        ReportError: The folder or a row cannot be used.
+    """
     folder = Path(folder)
     summary = summarise(load_rows(folder))
     text = render_text(summary)
@@ -35,19 +47,21 @@ def write_report(folder: Path | str) -> str:
 
 
 def _markdown(summary: Summary, text: str) -> str:
-    """The text as it is printed, and the curves below it."""
-    pictures = []
+    """Return the text with the curves below it."""
+    images = []
     for task, figures in summary["tasks"].items():
-        pictures.append(f"![learning curves, {task}]({curve_name(task)})")
-        if figures["rates"]["trials"]:
-            pictures.append(f"![learning rates, {task}]({rates_name(task)})")
-    return f"# Comparison of learners\n\n```text\n{text}```\n\n" + "\n".join(pictures) + "\n"
+        images.append(f"![learning curves, {task}]({curve_name(task)})")
+        if figures["rates"]["sweep"]:
+            images.append(f"![learning rates, {task}]({rates_name(task)})")
+    return f"# Comparison of learners\n\n```text\n{text}```\n\n" + "\n".join(images) + "\n"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Command line: report one results folder."""
-    parser = argparse.ArgumentParser(prog="benchmarks/report.py", description="Rebuild a report from rows.jsonl.")
-    parser.add_argument("results_folder", type=Path, help="folder that compare.py wrote; holds rows.jsonl")
+    """Run the command line of report.py and return its exit code."""
+    parser = argparse.ArgumentParser(
+        prog="benchmarks/report.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("results_folder", type=Path, help="folder that compare.py wrote, with rows.jsonl")
     folder = parser.parse_args(arguments).results_folder
     try:
         text = write_report(folder)

@@ -1,16 +1,17 @@
-"""What a turn costs: the raw game, our guard, PettingZoo's wrappers and the batch runner, side by side in one run.
+"""Benchmark of the cost of a turn: the raw game, ``OrderEnforcing``, PettingZoo's wrappers and the batch runner.
 
     python benchmarks/throughput.py
     python benchmarks/throughput.py --json throughput.json
 
-A *turn* is one round of ``agent_iter`` + ``last`` (with the observation) + ``step`` for a live agent. In the time: all
-live turns of an episode, the bookkeeping of its end too. Out of it: ``reset``, the making of the problem (it is made
-once), grading (deferred), the dead steps and the garbage collector (off, as in ``timeit``). The lines of the batch
-runner have resets, grading by a trivial grader and settling in, on both sides of the comparison.
+A *turn* is one ``agent_iter`` + ``last`` (with the observation) + ``step`` of a live agent. The time covers all live
+turns of an episode and its end. It does not cover ``reset``, the problem (made once), grading (deferred), the steps of
+terminated agents and the garbage collector (off, as in ``timeit``). The lines of the batch runner do include resets, a
+trivial grader and the rewards, on both sides of the comparison.
 
-Repetitions alternate between the subjects, so that a busy machine slows all of them. ``best`` is the minimum, the time
-least disturbed; ratios are between bests, and ``paired`` is the median of the ratios within each repetition. Ratios
-carry over to other machines, microseconds do not. Exit code 2: a wrong option. Goals missed do not change it.
+Repetitions alternate between the subjects, so that other load on the machine affects all of them. ``best`` is the
+minimum, which is disturbed least. Ratios are between bests; ``paired`` is the median of the ratios within each
+repetition. Ratios hold on other machines, microseconds do not. Exit code 2: a wrong option. A missed goal does not
+change the exit code.
 """
 
 from __future__ import annotations
@@ -47,23 +48,30 @@ BATCHES = (1, 16, 256)
 
 
 class Fixed(Task):
-    """One problem, made once, and a grader that does nothing: what is timed is the game."""
+    """One problem, made once, and a grader that does nothing, so that only the game is timed."""
 
     name = "fixed"
     size = 1
-    _only = Problem(0, "Ann has 3 apples and buys 4 more. How many apples has she now?", "7")
-    _right = Verdict.correct()
+    _problem = Problem(0, "Ann has 3 apples and buys 4 more. How many apples has she now?", "7")
+    _verdict = Verdict.correct()
 
     def problem(self, index: int) -> Problem:
-        return self._only
+        return self._problem
 
     def grade(self, answer: str, problem: Problem) -> Verdict:
-        return self._right
+        return self._verdict
 
 
 @dataclass
 class Subject:
-    """Something whose turns are timed. run(): does one repetition, returns its seconds. turns: how many it times."""
+    """Something whose turns are timed.
+
+    Attributes:
+        name: Label in the table.
+        turns: Number of turns in a repetition.
+        run: Does one repetition and returns its seconds.
+        micros: Microseconds per turn of each repetition.
+    """
 
     name: str
     turns: int
@@ -72,16 +80,26 @@ class Subject:
 
     @property
     def best(self) -> float:
+        """Smallest time per turn, in microseconds."""
         return min(self.micros)
 
     @property
     def median(self) -> float:
+        """Median time per turn, in microseconds."""
         return statistics.median(self.micros)
 
 
 @dataclass(frozen=True)
 class Goal:
-    """A measured number beside its bound. bound None: for information."""
+    """A measured number and its bound.
+
+    Attributes:
+        name: Label in the table.
+        value: Measured number.
+        bound: Largest acceptable value; None: for information only.
+        unit: Unit of the value, "us" or "x".
+        paired: The same from the median over repetitions.
+    """
 
     name: str
     value: float
@@ -91,26 +109,27 @@ class Goal:
 
     @property
     def met(self) -> bool | None:
+        """Whether the value is within the bound; None without a bound."""
         return None if self.bound is None else self.value <= self.bound
 
 
 def raw(team: Team) -> FlexMG:
-    """The raw game on the fixed problem."""
+    """Return the raw game on the fixed problem."""
     return FlexMG(Fixed(), team, defer_grading=True)
 
 
 def stock(team: Team) -> Any:
-    """The wrappers that PettingZoo's template puts around an environment, around the same raw game."""
+    """Return the same game in the wrappers of PettingZoo's environment template."""
     return OrderEnforcingWrapper(AssertOutOfBoundsWrapper(raw(team)))
 
 
 def connected(n: int, shape: str) -> Team:
-    """n agents with a line of instructions each, under a preset D."""
+    """Return a team of n agents with one line of instructions each, under a preset dependency function."""
     return Team({f"agent_{i}": Role(f"You are agent {i} of a team.") for i in range(n)}, shape)
 
 
 def turns_of(name: str, make: Callable[[], Any], text: str = SHORT) -> Subject:
-    """The live turns of EPISODES environments, played one after the other; they are reset before the clock starts."""
+    """Return a subject that times the live turns of EPISODES environments, which are reset before."""
     envs = [make() for _ in range(EPISODES)]
     live = len(envs[0].possible_agents)
 
@@ -128,7 +147,7 @@ def turns_of(name: str, make: Callable[[], Any], text: str = SHORT) -> Subject:
 
 
 def whole(name: str, make: Callable[[], Any]) -> Subject:
-    """Whole episodes for each live turn: the reset and the dead steps in, grading still deferred."""
+    """Return a subject that times whole episodes, with reset and the steps of terminated agents, per live turn."""
     env = make()
     live = len(env.possible_agents)
 
@@ -145,7 +164,7 @@ def whole(name: str, make: Callable[[], Any]) -> Subject:
 
 
 def by_hand(size: int, repeats: int) -> Subject:
-    """The raw environments of a batch without the runner: reset, turns, grading, settling."""
+    """Return a subject that plays a batch of raw environments in a plain loop: reset, turns, grading, rewards."""
     envs = [raw(TEAMS["duo"]()) for _ in range(size)]
 
     def run() -> float:
@@ -163,7 +182,7 @@ def by_hand(size: int, repeats: int) -> Subject:
 
 
 def by_runner(size: int, repeats: int) -> Subject:
-    """The same with the batch runner and a policy that costs nothing."""
+    """Return a subject that plays the same batch with the batch runner and a constant policy."""
     runner = BatchRunner(raw(TEAMS["duo"]()), size)
     indices = [0] * size
 
@@ -177,16 +196,16 @@ def by_runner(size: int, repeats: int) -> Subject:
 
 
 def subjects() -> dict[str, Subject]:
-    """Everything that is timed, by a short key."""
+    """Return everything that is timed, by a short key."""
     made = {
         "raw": turns_of("raw FlexMG, duo", lambda: raw(TEAMS["duo"]())),
-        "env": turns_of("env(): our guard around it", lambda: OrderEnforcing(raw(TEAMS["duo"]()))),
-        "stock": turns_of("PettingZoo's wrappers around it", lambda: stock(TEAMS["duo"]())),
-        "raw_whole": whole("raw, with reset and dead steps", lambda: raw(TEAMS["duo"]())),
-        "env_whole": whole("env(), with reset and dead steps", lambda: OrderEnforcing(raw(TEAMS["duo"]()))),
-        "stock_whole": whole("PettingZoo's, with reset and dead steps", lambda: stock(TEAMS["duo"]())),
+        "env": turns_of("env(): with OrderEnforcing", lambda: OrderEnforcing(raw(TEAMS["duo"]()))),
+        "stock": turns_of("in PettingZoo's wrappers", lambda: stock(TEAMS["duo"]())),
+        "raw_whole": whole("raw, whole episodes", lambda: raw(TEAMS["duo"]())),
+        "env_whole": whole("env(), whole episodes", lambda: OrderEnforcing(raw(TEAMS["duo"]()))),
+        "stock_whole": whole("PettingZoo's, whole episodes", lambda: stock(TEAMS["duo"]())),
         "long": turns_of("raw, duo, 4,000 ASCII characters", lambda: raw(TEAMS["duo"]()), LONG),
-        "unicode": turns_of("raw, duo, 4,000 other characters", lambda: raw(TEAMS["duo"]()), LONG_UNICODE),
+        "unicode": turns_of("raw, duo, 4,000 non-ASCII characters", lambda: raw(TEAMS["duo"]()), LONG_UNICODE),
     }
     for shape in ("chain", "full"):
         for n in (1, 2, 4, 8):
@@ -199,7 +218,7 @@ def subjects() -> dict[str, Subject]:
 
 
 def measure(timed: dict[str, Subject], repetitions: int) -> None:
-    """``repetitions`` of every subject, taking turns; the first one warms up and is not kept."""
+    """Time every subject ``repetitions`` times, alternating between subjects, after one repetition to warm up."""
     for repetition in range(repetitions + 1):
         gc.collect()
         gc.disable()
@@ -213,7 +232,7 @@ def measure(timed: dict[str, Subject], repetitions: int) -> None:
 
 
 def goals(timed: dict[str, Subject]) -> list[Goal]:
-    """The numbers the project promises (issue "The environment suite in full", Speed), and those for information."""
+    """Return the measured numbers: those with a bound that the project promises, and others for information."""
 
     def ratio(name: str, above: str, below: str, bound: float | None) -> Goal:
         a, b = timed[above], timed[below]
@@ -225,21 +244,21 @@ def goals(timed: dict[str, Subject]) -> list[Goal]:
         paired = statistics.median(x - y for x, y in zip(a.micros, b.micros, strict=True))
         return Goal(name, a.best - b.best, bound, "us", paired)
 
-    guard, wrappers = timed["env"].best - timed["raw"].best, timed["stock"].best - timed["raw"].best
+    own, wrappers = timed["env"].best - timed["raw"].best, timed["stock"].best - timed["raw"].best
     return [
-        Goal("raw, us a turn", timed["raw"].best, 1.5, "us", timed["raw"].median),
-        Goal("env(), us a turn", timed["env"].best, 3.0, "us", timed["env"].median),
+        Goal("raw, us per turn", timed["raw"].best, 1.5, "us", timed["raw"].median),
+        Goal("env(), us per turn", timed["env"].best, 3.0, "us", timed["env"].median),
         ratio("raw / stock", "raw", "stock", 0.142),
         ratio("env() / stock", "env", "stock", 0.283),
-        Goal("overhead of guard / overhead of stock", guard / wrappers, 0.2, "x"),
+        Goal("OrderEnforcing / overhead of stock", own / wrappers, 0.2, "x"),
         ratio("raw / stock, whole episodes", "raw_whole", "stock_whole", None),
         ratio("env() / stock, whole episodes", "env_whole", "stock_whole", None),
         ratio("8 agents / 2, chain", "chain8", "chain2", 2.0),
         ratio("8 agents / 2, full", "full8", "full2", 2.0),
         ratio("4,000 ASCII characters / 5", "long", "raw", 2.0),
-        ratio("4,000 other characters / 5", "unicode", "raw", None),
+        ratio("4,000 non-ASCII characters / 5", "unicode", "raw", None),
         *(
-            difference(f"batch runner adds a turn, N = {n}", f"batch{n}", f"hand{n}", 10.0 if n == 256 else None)
+            difference(f"batch runner adds per turn, N = {n}", f"batch{n}", f"hand{n}", 10.0 if n == 256 else None)
             for n in BATCHES
         ),
         *(ratio(f"batch runner / by hand, N = {n}", f"batch{n}", f"hand{n}", None) for n in BATCHES),
@@ -247,8 +266,8 @@ def goals(timed: dict[str, Subject]) -> list[Goal]:
 
 
 def table(timed: dict[str, Subject], results: Sequence[Goal]) -> str:
-    """Both tables as text."""
-    lines = [f"{'us a turn':40} {'best':>8} {'median':>8} {'/ stock':>8}"]
+    """Return both tables as text."""
+    lines = [f"{'us per turn':40} {'best':>8} {'median':>8} {'/ stock':>8}"]
     base = timed["stock"].best
     for s in timed.values():
         lines.append(f"{s.name:40} {s.best:8.3f} {s.median:8.3f} {s.best / base:8.3f}")
@@ -262,7 +281,7 @@ def table(timed: dict[str, Subject], results: Sequence[Goal]) -> str:
 
 
 def record(timed: dict[str, Subject], results: Sequence[Goal], repetitions: int) -> dict[str, Any]:
-    """All of it as JSON-able values."""
+    """Return all measurements as JSON-able values."""
     return {
         "repetitions": repetitions,
         "python": platform.python_version(),
@@ -277,12 +296,14 @@ def record(timed: dict[str, Subject], results: Sequence[Goal], repetitions: int)
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(
         prog="benchmarks/throughput.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--repetitions", type=int, default=60, help="of every subject, after one warm-up (default: 60)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="keep every repetition in this file")
+    parser.add_argument(
+        "--repetitions", type=int, default=60, help="repetitions of every subject, after one to warm up (default: 60)"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write every repetition to this file")
     options = parser.parse_args(arguments)
     if options.repetitions < 1:
         parser.error(f"--repetitions={options.repetitions}: expected at least 1")
@@ -292,7 +313,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print, keep."""
+    """Run the command line of throughput.py and return its exit code."""
     options = parse(arguments)
     timed = subjects()
     measure(timed, options.repetitions)
@@ -300,7 +321,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(table(timed, results))
     if options.json:
         options.json.write_text(json.dumps(record(timed, results, options.repetitions), indent=1) + "\n")
-        print(f"kept in {options.json}")
+        print(f"written to {options.json}")
     return 0
 
 

@@ -1,1 +1,1 @@
-"""From rows to figures: runs, pairs, intervals; numpy and scipy only."""
+"""Statistics of a comparison, from its rows. Needs numpy and scipy only."""

@@ -1,4 +1,4 @@
-"""Whether the agents need each other: what the evaluations with shuffled messages say, and what agents write."""
+"""Cooperation of a team: effect of shuffling an agent's messages, and statistics of what each agent writes."""
 
 from __future__ import annotations
 
@@ -11,15 +11,22 @@ from benchmarks.analysis.pairs import Summary, mean_interval
 from benchmarks.analysis.stability import FEW_AGENTS
 from benchmarks.analysis.training_runs import TrainingRun
 
-_MODE = "sampled"  # the one in which messages are shuffled
+_MODE = "sampled"  # messages are shuffled in sampled evaluations only
 
 
-def cooperation(group: Sequence[TrainingRun]) -> dict[str, Summary]:
-    """Speaker -> the fall of the team's score when its messages are shuffled between episodes, before and after
-    training: mean with its t interval over runs. Empty where the rows hold none."""
+def cooperation(runs: Sequence[TrainingRun]) -> dict[str, Summary]:
+    """Return how much the team's score drops when a speaker's messages are shuffled between episodes.
+
+    Args:
+        runs: Finished runs of one arm.
+
+    Returns:
+        Speaker -> "before" and "after" training -> mean with its t interval over runs. Empty if no message was
+        shuffled.
+    """
     found: dict[str, Summary] = {}
     for name, last in (("before", False), ("after", True)):
-        rows = [_end(cell, last) for cell in group]
+        rows = [_first_or_last(run, last) for run in runs]
         for speaker in dict.fromkeys(speaker for row in rows for speaker in row.get("cooperation", {})):
             drops = [row["cooperation"][speaker]["drop"] for row in rows if speaker in row.get("cooperation", {})]
             known = [drop for drop in drops if drop is not None]
@@ -28,24 +35,31 @@ def cooperation(group: Sequence[TrainingRun]) -> dict[str, Summary]:
     return found
 
 
-def messages(group: Sequence[TrainingRun]) -> dict[str, dict[str, float]]:
-    """Agent (a large team: all together) -> of its replies in the last sampled evaluation: tokens each, and the shares
-    that are empty, repeated and distinct; mean over runs."""
-    told: dict[str, list[Mapping[str, Any]]] = {}
-    for cell in group:
-        for agent, figures in _end(cell, True).get("messages", {}).items():
-            told.setdefault(agent, []).append(figures)
-    if len(told) > FEW_AGENTS:
-        told = {f"all {len(told)}": [figures for each in told.values() for figures in each]}
+def messages(runs: Sequence[TrainingRun]) -> dict[str, dict[str, float]]:
+    """Return statistics of the replies in the last sampled evaluation.
+
+    Args:
+        runs: Finished runs of one arm.
+
+    Returns:
+        Agent -> "tokens" per reply and the shares "empty", "repeated" and "distinct" of its replies, mean over runs. A
+        team of more than FEW_AGENTS agents is one entry, the mean over agents and runs.
+    """
+    by_agent: dict[str, list[Mapping[str, Any]]] = {}
+    for run in runs:
+        for agent, figures in _first_or_last(run, True).get("messages", {}).items():
+            by_agent.setdefault(agent, []).append(figures)
+    if len(by_agent) > FEW_AGENTS:
+        by_agent = {f"all {len(by_agent)}": [figures for each in by_agent.values() for figures in each]}
     return {
         agent: {
             "tokens": float(np.mean([f["tokens"] / f["replies"] for f in figures])),
             **{name: float(np.mean([f[name] for f in figures])) for name in ("empty", "repeated", "distinct")},
         }
-        for agent, figures in told.items()
+        for agent, figures in by_agent.items()
     }
 
 
-def _end(cell: TrainingRun, last: bool) -> Mapping[str, Any]:
-    rows = cell.evals.get(_MODE, {})
+def _first_or_last(run: TrainingRun, last: bool) -> Mapping[str, Any]:
+    rows = run.evals.get(_MODE, {})
     return rows[(max if last else min)(rows)] if rows else {}

@@ -1,10 +1,14 @@
-"""Intervals, tests and robust means for comparing learners over training seeds; numpy and scipy only.
+"""Intervals, tests and robust means over training seeds, with numpy and scipy.
 
-Letters: S training seeds, I evaluation items of one seed. The seed is the unit of replication: items of one
-trained model say how well *that model* is known, not how well the learner is.
+S is the number of training seeds, I the number of evaluation items of one seed. The seed is the unit of replication:
+more items measure one trained model more precisely, not the learner.
 
-Sources: Agarwal et al. 2021, "Deep RL at the Edge of the Statistical Precipice", https://arxiv.org/abs/2108.13264
-(IQM, probability of improvement); Holm 1979; Wilson 1927; Cohen 1988 ch. 2 (power of the paired t-test).
+Sources:
+    IQM and probability of improvement: Agarwal et al. 2021, "Deep RL at the Edge of the Statistical Precipice",
+        https://arxiv.org/abs/2108.13264, section 4.3
+    Step-down correction: Holm 1979, "A simple sequentially rejective multiple test procedure"
+    Interval of a proportion: Wilson 1927, "Probable inference, the law of succession, and statistical inference"
+    Power of the paired t-test: Cohen 1988, "Statistical Power Analysis for the Behavioral Sciences", chapter 2
 """
 
 from __future__ import annotations
@@ -19,16 +23,24 @@ from scipy import optimize, stats
 
 Floats = NDArray[np.float64]
 
-BOOTSTRAP_FROM_SEEDS = 10  # a percentile bootstrap over 5 seeds covers 84 %, the t interval 94 %
+BOOTSTRAP_FROM_SEEDS = 10  # with 5 seeds a percentile bootstrap covers 84 %, the t interval 94 %
 RESAMPLES = 10_000
 INCONCLUSIVE = "inconclusive"
-FEW_SEEDS = 3  # with fewer, an interval over seeds is too wide to say anything
-IDENTICAL = "identical"  # on every item of every seed: nothing was left to test
+FEW_SEEDS = 3  # with fewer, an interval over seeds is too wide to be useful
+IDENTICAL = "identical"  # the same score on every item of every seed: there is no difference to test
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean with its interval; `low` and `high` are nan where there is none, and `method` says why."""
+    """A mean with its interval.
+
+    Attributes:
+        mean: Mean of the values.
+        low: Lower end; NaN if there is no interval.
+        high: Upper end; NaN if there is no interval.
+        n: Number of values.
+        method: Name of the method, or the reason why there is no interval.
+    """
 
     mean: float
     low: float
@@ -39,7 +51,14 @@ class Interval:
 
 @dataclass(frozen=True)
 class Paired:
-    """A paired difference A - B over seeds: interval, two-sided p value, smallest difference it could have shown."""
+    """A paired difference A - B over seeds.
+
+    Attributes:
+        interval: Mean difference with its interval.
+        p_value: Two-sided p value.
+        minimum_detectable: Smallest true difference that the test finds with power 0.8 (``minimum_detectable_effect``).
+        by_seed: Mean difference of each seed.
+    """
 
     interval: Interval
     p_value: float
@@ -48,7 +67,15 @@ class Paired:
 
 
 def finite(values: ArrayLike, name: str) -> Floats:
-    """A non-empty [N] array of finite numbers, else a ValueError that names the argument and the value."""
+    """Return the values as a non-empty array [N] of finite numbers.
+
+    Args:
+        values: Numbers.
+        name: Name of the argument, for the message.
+
+    Raises:
+        ValueError: The values are empty, not one-dimensional or not finite.
+    """
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or array.size == 0:
         raise ValueError(f"{name} must be a non-empty list of numbers, got shape {array.shape}")
@@ -59,19 +86,35 @@ def finite(values: ArrayLike, name: str) -> Floats:
 
 
 def t_interval(values: ArrayLike, confidence: float = 0.95, name: str = "values") -> Interval:
-    """Mean over seeds with Student's t interval: mean +- t(S - 1) * sd / sqrt(S). One seed: no interval (nan)."""
+    """Return the mean over seeds with Student's t interval, mean ± t(S - 1) · sd / √S.
+
+    Args:
+        values: One value per seed, [S]. A single value has no interval.
+        confidence: Coverage of the interval.
+        name: Name of the argument, for an error message.
+
+    Raises:
+        ValueError: The values are empty or not finite.
+    """
     array = finite(values, name)
     mean, count = float(array.mean()), int(array.size)
     if count == 1:
         return Interval(mean, math.nan, math.nan, 1, "none: one seed")
-    if np.ptp(array) == 0:  # the sd of equal floats may round to 1e-17
+    if np.ptp(array) == 0:  # the sd of equal floats can round to 1e-17 instead of 0
         return Interval(float(array[0]), float(array[0]), float(array[0]), count, "t over seeds")
     half = float(stats.t.ppf(0.5 + confidence / 2, count - 1) * array.std(ddof=1) / math.sqrt(count))
     return Interval(mean, mean - half, mean + half, count, "t over seeds")
 
 
 def t_test_p(differences: ArrayLike) -> float:
-    """Two-sided p value of the paired t-test over seeds; nan for one seed, 1 if all are 0, 0 if all equal another."""
+    """Return the two-sided p value of the paired t-test over seeds.
+
+    Args:
+        differences: One difference per seed, [S].
+
+    Returns:
+        The p value; NaN for one seed. If all differences are equal, 1 if they are 0 and 0 otherwise.
+    """
     array = finite(differences, "differences")
     if array.size == 1:
         return math.nan
@@ -83,19 +126,29 @@ def t_test_p(differences: ArrayLike) -> float:
 def hierarchical_bootstrap(
     differences: Sequence[ArrayLike], rng: np.random.Generator, resamples: int = RESAMPLES
 ) -> Floats:
-    """Means of `resamples` two-level resamples: S seeds with replacement, then the items of each, again with.
+    """Return the means of two-level resamples: S seeds with replacement, then the items of each seed with replacement.
 
-    `differences[s]` is [I_s]: score of arm A minus score of arm B on the same item of the same seed, so pairing
-    survives resampling. A seed counts once whatever its number of items. Returns [resamples].
-    Items are taken as nested in seeds: where all seeds are evaluated on one and the same item set, what the arms'
-    difference owes to that set is shared by the seeds and the interval does not hold it.
+    Items are treated as nested in seeds. If all seeds are evaluated on the same items, the part of the difference that
+    is due to these items is common to all seeds, and the interval does not cover it.
+
+    Args:
+        differences: For each seed the item differences [I_s]: score of arm A minus score of arm B on the same item, so
+            that resampling preserves the pairs. Each seed has the same weight, whatever its number of items.
+        rng: Generator.
+        resamples: Number of resamples.
+
+    Returns:
+        Means of the resamples, [resamples].
+
+    Raises:
+        ValueError: The differences of a seed are empty or not finite.
     """
     seeds = [finite(items, f"differences[{s}]") for s, items in enumerate(differences)]
     chosen = rng.integers(len(seeds), size=(resamples, len(seeds)))
     means: Floats = np.empty(chosen.shape)
     for s, items in enumerate(seeds):
         here = chosen == s
-        # Drawing I items with replacement is a multinomial draw over the distinct values: exact, and much faster.
+        # Resampling I items is a multinomial sample over the distinct values: the same distribution, and much faster.
         distinct, counts = np.unique(items, return_counts=True)
         draws = rng.multinomial(items.size, counts / items.size, size=int(here.sum()))
         means[here] = draws @ distinct / items.size
@@ -103,10 +156,18 @@ def hierarchical_bootstrap(
 
 
 def paired_difference(differences: Sequence[ArrayLike], rng: np.random.Generator, confidence: float = 0.95) -> Paired:
-    """Paired difference of two arms: t interval below 10 seeds, from 10 on the hierarchical bootstrap.
+    """Return the paired difference of two arms with its interval and p value.
 
-    `differences[s]` is [I_s], the item differences of seed s (one number where only the seed's mean is known).
-    The p value comes from the same method as the interval, so the two do not contradict each other.
+    With fewer than BOOTSTRAP_FROM_SEEDS seeds the interval is a t interval over seeds, otherwise the hierarchical
+    bootstrap. The p value comes from the same method as the interval, so that the two agree.
+
+    Args:
+        differences: For each seed the item differences [I_s], or one number if only the seed's mean is known.
+        rng: Generator of the bootstrap.
+        confidence: Coverage of the interval.
+
+    Raises:
+        ValueError: The differences of a seed are empty or not finite.
     """
     by_seed = finite([finite(items, f"differences[{s}]").mean() for s, items in enumerate(differences)], "differences")
     detectable = minimum_detectable_effect(by_seed)
@@ -116,32 +177,48 @@ def paired_difference(differences: Sequence[ArrayLike], rng: np.random.Generator
     means = hierarchical_bootstrap(differences, rng)
     low, high = np.quantile(means, [0.5 - confidence / 2, 0.5 + confidence / 2])
     tail = min(int((means <= 0).sum()), int((means >= 0).sum()))
-    p_value = min(1.0, 2 * (tail + 1) / (means.size + 1))  # + 1: the data themselves are one of the resamples
+    p_value = min(1.0, 2 * (tail + 1) / (means.size + 1))  # + 1: the data count as a resample, so p > 0
     interval = Interval(float(by_seed.mean()), float(low), float(high), int(by_seed.size), "hierarchical bootstrap")
     return Paired(interval, p_value, detectable, tuple(by_seed.tolist()))
 
 
 def interquartile_mean(values: ArrayLike) -> float:
-    """IQM: mean of the middle half, floor(N / 4) values cut at each end (Agarwal et al. 2021, section 4.3)."""
+    """Return the interquartile mean: the mean without the floor(N / 4) smallest and largest values.
+
+    Source: Agarwal et al. 2021, section 4.3, https://arxiv.org/abs/2108.13264
+    """
     array = np.sort(finite(values, "values"))
     cut = array.size // 4
     return float(array[cut : array.size - cut].mean())
 
 
 def probability_of_improvement(first: ArrayLike, second: ArrayLike) -> float:
-    """P(X > Y) + P(X = Y) / 2 over all pairs of runs: Mann-Whitney U / (N M) (Agarwal et al. 2021, section 4.3)."""
+    """Return P(X > Y) + P(X = Y) / 2 over all pairs of runs, which is Mann-Whitney's U / (N M).
+
+    Source: Agarwal et al. 2021, section 4.3, https://arxiv.org/abs/2108.13264
+
+    Args:
+        first: Final accuracies X of one arm, [N].
+        second: Final accuracies Y of the other arm, [M].
+    """
     gaps = finite(first, "first")[:, None] - finite(second, "second")[None, :]
     return float((gaps > 0).mean() + 0.5 * (gaps == 0).mean())
 
 
 def holm(p_values: Mapping[str, float]) -> dict[str, float]:
-    """Holm's step-down correction over a family of tests: max over the smaller ones of (m - rank) * p, at most 1.
+    """Return p values after Holm's step-down correction over a family of m tests.
 
-    A nan (a test that could not be made) stays nan and does not count in m.
+    The corrected value is the largest (m - rank) · p among the tests with smaller or equal p, at most 1.
+
+    Args:
+        p_values: Test -> p value. NaN, for a test that could not be made, stays NaN and does not count in m.
+
+    Raises:
+        ValueError: A p value is outside [0, 1].
     """
     for name, p in p_values.items():
         if not (math.isnan(p) or 0 <= p <= 1):
-            raise ValueError(f"p_values[{name!r}] must lie in [0, 1] or be nan, got {p}")
+            raise ValueError(f"p_values[{name!r}] must be in [0, 1] or nan, got {p}")
     known = sorted((p, name) for name, p in p_values.items() if not math.isnan(p))
     adjusted, largest = dict.fromkeys(p_values, math.nan), 0.0
     for rank, (p, name) in enumerate(known):
@@ -151,21 +228,33 @@ def holm(p_values: Mapping[str, float]) -> dict[str, float]:
 
 
 def paired_t_power(effect: float, n: int, alpha: float = 0.05) -> float:
-    """Power of the two-sided paired t-test when the true mean difference is `effect` standard deviations.
+    """Return the power of the two-sided paired t-test.
 
-    P(|T| > critical) for T noncentral t(n - 1, effect sqrt(n)), asked as T^2, which is noncentral F(1, n - 1):
-    scipy's noncentral t returns nan in its far tail.
+    P(|T| > critical), where T has the noncentral t distribution with n - 1 degrees of freedom and noncentrality
+    effect · √n (Cohen 1988, chapter 2).
+
+    Args:
+        effect: True mean difference in standard deviations of the differences.
+        n: Number of pairs, at least 2.
+        alpha: Level of the test.
     """
     if effect == 0:
         return alpha
     critical = stats.t.ppf(1 - alpha / 2, n - 1)
+    # T² is noncentral F(1, n - 1); scipy's noncentral t returns NaN in its far tail.
     return float(stats.ncf.sf(critical**2, 1, n - 1, n * effect**2))
 
 
 def minimum_detectable_effect(differences: ArrayLike, alpha: float = 0.05, power: float = 0.8) -> float:
-    """Smallest true mean difference a paired t-test of this spread and number of seeds finds with this power.
+    """Return the smallest true mean difference that a paired t-test with this spread and number of seeds finds.
 
-    In the unit of `differences`; nan for one seed; 0 where all differences are equal (no spread was seen).
+    Args:
+        differences: One difference per seed, [S].
+        alpha: Level of the test.
+        power: Probability of finding the difference.
+
+    Returns:
+        The difference in the unit of ``differences``; NaN for one seed; 0 if all differences are equal.
     """
     array = finite(differences, "differences")
     if array.size == 1:
@@ -180,15 +269,22 @@ def minimum_detectable_effect(differences: ArrayLike, alpha: float = 0.05, power
 
 
 def wilson_interval(scores: ArrayLike, confidence: float = 0.95) -> Interval:
-    """Wilson's interval of one model's accuracy from its item scores in [0, 1]: for a single seed.
+    """Return Wilson's interval of one trained model's accuracy.
 
-    It speaks of this trained model on other items, not of other seeds. Partial scores enter as a fraction of a
-    success, which is conservative: no score in [0, 1] of mean p varies more than p (1 - p).
+    The interval is about this model on other items, not about other seeds. A partial score counts as a fraction of a
+    success, which is conservative: the variance of scores in [0, 1] with mean p is at most p (1 - p).
+
+    Args:
+        scores: Item scores in [0, 1], [I].
+        confidence: Coverage of the interval.
+
+    Raises:
+        ValueError: The scores are empty or outside [0, 1].
     """
     array = finite(scores, "scores")
     outside = array[(array < 0) | (array > 1)]
     if outside.size:
-        raise ValueError(f"scores must lie in [0, 1], got {outside[0]}")
+        raise ValueError(f"scores must be in [0, 1], got {outside[0]}")
     z, count, mean = float(stats.norm.ppf(0.5 + confidence / 2)), int(array.size), float(array.mean())
     scale = 1 + z * z / count
     centre = (mean + z * z / (2 * count)) / scale
@@ -197,13 +293,22 @@ def wilson_interval(scores: ArrayLike, confidence: float = 0.95) -> Interval:
 
 
 def item_standard_error(scores: ArrayLike) -> float:
-    """Standard error of one model's mean score from its items: sd / sqrt(I); nan for one item."""
+    """Return the standard error of one model's mean score over its items, sd / √I; NaN for one item."""
     array = finite(scores, "scores")
     return float(array.std(ddof=1) / math.sqrt(array.size)) if array.size > 1 else math.nan
 
 
 def verdict(interval: Interval, first: str, second: str) -> str:
-    """`inconclusive` when the interval of first - second contains 0 or does not exist, else who is ahead."""
+    """Return the verdict on a difference.
+
+    Args:
+        interval: Interval of first - second.
+        first: Name of the first arm.
+        second: Name of the second arm.
+
+    Returns:
+        "ARM ahead", or "inconclusive" if the interval contains 0 or does not exist.
+    """
     if interval.low > 0:
         return f"{first} ahead"
     if interval.high < 0:

@@ -1,4 +1,4 @@
-"""Two arms on one task: the paired difference over seeds and items, at equal updates and at equal tokens."""
+"""Comparison of two arms on one task: the paired difference, at equal updates and at equal generated tokens."""
 
 from __future__ import annotations
 
@@ -12,24 +12,34 @@ from benchmarks.analysis import intervals
 from benchmarks.analysis.read_rows import ReportError, Row
 from benchmarks.analysis.training_runs import TrainingRun, item_means
 
-BOOTSTRAP_SEED = 20240229  # pinned: the same rows give the same intervals
+BOOTSTRAP_SEED = 20240229  # fixed, so that the same rows give the same intervals
 TOKENS = "generated_tokens"
 
 Summary = dict[str, Any]
 
 
 def interval_figures(found: intervals.Interval) -> Summary:
-    """As JSON."""
+    """Return an interval as plain values."""
     return {"mean": found.mean, "low": found.low, "high": found.high, "method": found.method}
 
 
 def mean_interval(values: Sequence[float]) -> Summary:
-    """t interval over seeds."""
+    """Return the mean over seeds with its t interval, as plain values."""
     return interval_figures(intervals.t_interval(values))
 
 
 def pair_figures(task: str, mode: str, first: list[TrainingRun], second: list[TrainingRun]) -> Summary:
-    """Paired difference first - second at the end of training, over seeds finished in both, item by item."""
+    """Return the paired difference first - second at the end of training, item by item.
+
+    Args:
+        task: Name of the task, for an error message.
+        mode: Decoding mode.
+        first: Finished runs of the first arm.
+        second: Finished runs of the second arm. Only seeds that are finished in both arms are compared.
+
+    Raises:
+        ReportError: Two runs with the same seed share no evaluation item.
+    """
     names = {"first": first[0].arm, "second": second[0].arm}
     both = _paired(first, second)
     alone = len(first) + len(second) - 2 * len(both)
@@ -61,12 +71,13 @@ def pair_figures(task: str, mode: str, first: list[TrainingRun], second: list[Tr
 
 
 def _paired(first: Iterable[TrainingRun], second: Iterable[TrainingRun]) -> list[tuple[TrainingRun, TrainingRun]]:
-    theirs = {cell.seed: cell for cell in second}
-    return [(cell, theirs[cell.seed]) for cell in first if cell.seed in theirs]
+    """Pair runs of the same seed."""
+    by_seed = {run.seed: run for run in second}
+    return [(run, by_seed[run.seed]) for run in first if run.seed in by_seed]
 
 
 def _item_differences(task: str, mode: str, one: Row, two: Row) -> np.ndarray:
-    """[I] score differences on the items that both runs were graded on."""
+    """Return the score differences [I] on the items that were graded in both runs."""
     first, second = item_means(one), item_means(two)
     shared = [item for item in first if item in second]
     if not shared:
@@ -78,56 +89,69 @@ def _item_differences(task: str, mode: str, one: Row, two: Row) -> np.ndarray:
 
 
 def equal_tokens(mode: str, done: Mapping[str, list[TrainingRun]], pairs: Sequence[tuple[str, str]]) -> Summary | None:
-    """Every arm where it had generated as many tokens in training as the most frugal run in all of its training.
+    """Compare the arms at an equal number of generated training tokens.
 
-    Accuracy between two evaluations is interpolated in tokens. spread: by how much the runs differ, as a share. None
-    where the rows hold no tokens or one arm learns.
+    The budget is what the run with the fewest tokens generated in all of its training. Accuracies between two
+    evaluations are interpolated linearly in tokens.
+
+    Args:
+        mode: Decoding mode.
+        done: Arm -> finished runs.
+        pairs: Pairs of arms to compare.
+
+    Returns:
+        "tokens" (the budget), "spread" (largest gap between the runs' tokens, as a share of the largest), and the
+        accuracies of "arms" and "pairs" at the budget. None if fewer than two arms learn or a row has no token count.
     """
-    learning = {arm: group for arm, group in done.items() if all(cell.trains for cell in group)}
-    spent = {id(cell): _tokens(cell) for group in learning.values() for cell in group}
+    learning = {arm: runs for arm, runs in done.items() if all(run.trains for run in runs)}
+    spent = {id(run): _tokens(run) for runs in learning.values() for run in runs}
     if len(learning) < 2 or any(tokens is None for tokens in spent.values()):
         return None
     used = [max(tokens.values()) for tokens in spent.values() if tokens]
     budget = min(used)
-    level = {cell: _at(cell, mode, spent[id(cell)] or {}, budget) for group in learning.values() for cell in group}
+    level = {run: _accuracy_at(run, mode, spent[id(run)] or {}, budget) for runs in learning.values() for run in runs}
     found = []
     for first, second in pairs:
         both = _paired(learning.get(first, ()), learning.get(second, ()))
         if both:
             interval = intervals.t_interval([level[one] - level[two] for one, two in both])
-            same = all(_same_course(mode, one, two) and spent[id(one)] == spent[id(two)] for one, two in both)
+            same = all(_same_items_solved(mode, one, two) and spent[id(one)] == spent[id(two)] for one, two in both)
             word = intervals.IDENTICAL if same else intervals.verdict(interval, first, second)
             found.append({"first": first, "second": second, **interval_figures(interval), "verdict": word})
-    arms = {arm: mean_interval([level[cell] for cell in group]) for arm, group in learning.items()}
+    arms = {arm: mean_interval([level[run] for run in runs]) for arm, runs in learning.items()}
     return {"tokens": budget, "spread": (max(used) - budget) / max(1.0, max(used)), "arms": arms, "pairs": found}
 
 
-def _same_course(mode: str, one: TrainingRun, two: TrainingRun) -> bool:
-    """Whether the same items were solved at every evaluation."""
-    first, second = ({update: item_means(row) for update, row in cell.evals[mode].items()} for cell in (one, two))
+def _same_items_solved(mode: str, one: TrainingRun, two: TrainingRun) -> bool:
+    """Return whether the scores of all items agree at every evaluation."""
+    first, second = ({update: item_means(row) for update, row in run.evals[mode].items()} for run in (one, two))
     return first == second
 
 
-def _tokens(cell: TrainingRun) -> dict[int, float] | None:
-    """Update -> tokens generated in training so far."""
-    if not all(isinstance(row.get(TOKENS), int | float) for row in cell.trains.values()):
+def _tokens(run: TrainingRun) -> dict[int, float] | None:
+    """Return update -> tokens generated in training so far."""
+    if not all(isinstance(row.get(TOKENS), int | float) for row in run.trains.values()):
         return None
-    return {0: 0.0, **{update: float(cell.trains[update][TOKENS]) for update in sorted(cell.trains)}}
+    return {0: 0.0, **{update: float(run.trains[update][TOKENS]) for update in sorted(run.trains)}}
 
 
-def _at(cell: TrainingRun, mode: str, tokens: Mapping[int, float], budget: float) -> float:
-    curve = {update: accuracy for update, accuracy in cell.curve(mode).items() if update in tokens}
+def _accuracy_at(run: TrainingRun, mode: str, tokens: Mapping[int, float], budget: float) -> float:
+    """Interpolate the run's accuracy at ``budget`` generated tokens."""
+    curve = {update: accuracy for update, accuracy in run.curve(mode).items() if update in tokens}
     return float(np.interp(budget, [tokens[update] for update in curve], list(curve.values())))
 
 
-def correct(pairs: Iterable[tuple[str, str, Summary]]) -> None:
-    """Write each pair's p value after Holm over the places (tasks, or tasks and rates) it was compared in.
+def apply_holm(pairs: Iterable[tuple[str, str, Summary]]) -> None:
+    """Add p values after Holm's correction, and the size of the family, to the figures of each pair.
 
-    pairs: (place, mode, figures)."""
+    Args:
+        pairs: (setting, mode, figures). The correction is over the settings (tasks, or tasks and learning rates) in
+            which a pair of arms is compared, for each mode.
+    """
     families: dict[tuple[str, str, str], dict[str, Summary]] = {}
-    for place, mode, pair in pairs:
-        families.setdefault((mode, pair["first"], pair["second"]), {})[place] = pair
+    for setting, mode, pair in pairs:
+        families.setdefault((mode, pair["first"], pair["second"]), {})[setting] = pair
     for family in families.values():
-        corrected = intervals.holm({place: pair.get("p", math.nan) for place, pair in family.items()})
-        for place, pair in family.items():
-            pair["p_holm"], pair["holm_tasks"] = corrected[place], len(family)
+        corrected = intervals.holm({setting: pair.get("p", math.nan) for setting, pair in family.items()})
+        for setting, pair in family.items():
+            pair["p_holm"], pair["holm_tasks"] = corrected[setting], len(family)

@@ -1,4 +1,7 @@
-"""The runs of a comparison, gathered from its rows: an arm on a task with one learning rate and one training seed."""
+"""Training runs of a comparison, grouped from its rows.
+
+A run is one arm on one task with one learning rate and one seed.
+"""
 
 from __future__ import annotations
 
@@ -18,36 +21,54 @@ TRANSFER = " (trained on "  # in the task of a row: "gsm8k (trained on relay)"
 
 @dataclass(eq=False)
 class TrainingRun:
-    """One run. A row written twice (a resumed run) counts once, the last. rate: None where the rows name none.
-    source: the run on its own task, where this one is the same team on another data set."""
+    """Rows of one run. If a row occurs twice, because the run was resumed, the last one counts.
+
+    Attributes:
+        arm: Name of the arm.
+        seed: Training seed.
+        rate: Learning rate; None if the rows name none.
+        evals: Mode -> update -> eval row.
+        trains: Update -> train row.
+        repeated: Number of rows that occurred more than once.
+        source: For an evaluation on a transfer data set: the run on the task that the team was trained on.
+    """
 
     arm: str
     seed: int
     rate: float | None = None
-    evals: dict[str, dict[int, Row]] = field(default_factory=dict)  # mode -> update -> row
-    trains: dict[int, Row] = field(default_factory=dict)  # update -> row
+    evals: dict[str, dict[int, Row]] = field(default_factory=dict)
+    trains: dict[int, Row] = field(default_factory=dict)
     repeated: int = 0
     source: TrainingRun | None = None
 
     def curve(self, mode: str) -> dict[int, float]:
-        """Update -> accuracy, in order of updates; an evaluation without a graded item has no accuracy."""
+        """Return update -> accuracy, ordered by update. Evaluations without a graded item are left out."""
         rows = self.evals.get(mode, {})
         return {update: rows[update]["accuracy"] for update in sorted(rows) if rows[update]["item_score"]}
 
     def final(self, mode: str) -> Row:
-        """The last evaluation with an accuracy."""
+        """Return the last evaluation that has an accuracy."""
         return self.evals[mode][max(self.curve(mode))]
 
     def last_update(self) -> int:
+        """Return the number of the last update in the rows."""
         return max([*self.trains, *(update for rows in self.evals.values() for update in rows)])
 
     def finished(self, modes: Sequence[str], target: int) -> bool:
-        """Evaluated before training and after its last update, in every mode, with graded items."""
+        """Return whether every mode was evaluated, with graded items, at update 0 and at the last update.
+
+        Args:
+            modes: Decoding modes.
+            target: Number of the last update; an untrained team needs update 0 only.
+        """
         last = 0 if self.arm == "untrained" else target
         return all({0, last} <= set(self.curve(mode)) for mode in modes)
 
     def late_reward(self) -> float | None:
-        """Mean training reward of the last quarter of updates; each batch is played before it is learned from."""
+        """Return the mean training reward over the last quarter of updates; None if nothing was graded.
+
+        A batch is sampled before the team learns from it, so its reward estimates the score on new problems.
+        """
         rows = (self.source or self).trains
         updates = sorted(rows)
         late = [rows[update].get("reward") for update in updates[len(updates) * 3 // 4 :]]
@@ -55,64 +76,67 @@ class TrainingRun:
         return float(np.mean(found)) if found else None
 
     def best_by_training(self, mode: str) -> float | None:
-        """Accuracy at the evaluation with the highest mean training reward since the one before it; None untrained."""
+        """Return the accuracy at the evaluation that training reward selects; None without training.
+
+        The selected evaluation has the highest mean training reward over the updates since the evaluation before it.
+        """
         curve, rows = self.curve(mode), (self.source or self).trains
         rewards: dict[int, float] = {}
         for before, update in pairwise(curve):
-            seen = [
+            since = [
                 rows[u]["reward"]
                 for u in range(before + 1, update + 1)
                 if u in rows and rows[u].get("reward") is not None
             ]
-            if seen:
-                rewards[update] = float(np.mean(seen))
+            if since:
+                rewards[update] = float(np.mean(since))
         return curve[max(rewards, key=lambda update: rewards[update])] if rewards else None
 
     def label(self) -> dict[str, Any]:
-        """What tells it from the others of its task."""
+        """Return the arm, the seed and, if there is one, the learning rate."""
         return {"arm": self.arm, "seed": self.seed} | ({} if self.rate is None else {"rate": self.rate})
 
 
 def group_runs(rows: Iterable[Row]) -> dict[str, list[TrainingRun]]:
-    """The runs of each task, in ladder order of arms, then by rate and seed."""
-    cells: dict[tuple[str, str, float | None, int], TrainingRun] = {}
+    """Return the runs of each task, ordered by arm (in ladder order), learning rate and seed."""
+    runs: dict[tuple[str, str, float | None, int], TrainingRun] = {}
     for row in rows:
         if row["kind"] not in ("eval", "train"):
             continue
         key = (row["task"], row["arm"], row.get("learning_rate"), row["seed"])
-        cell = cells.setdefault(key, TrainingRun(row["arm"], row["seed"], row.get("learning_rate")))
-        slot = cell.trains if row["kind"] == "train" else cell.evals.setdefault(row["mode"], {})
-        cell.repeated += row["update"] in slot
-        slot[row["update"]] = row
-    for (task, *run), cell in cells.items():
+        run = runs.setdefault(key, TrainingRun(row["arm"], row["seed"], row.get("learning_rate")))
+        by_update = run.trains if row["kind"] == "train" else run.evals.setdefault(row["mode"], {})
+        run.repeated += row["update"] in by_update
+        by_update[row["update"]] = row
+    for (task, *label), run in runs.items():
         if TRANSFER in task:
-            cell.source = cells.get((task.split(TRANSFER)[1].rstrip(")"), *run))  # type: ignore[arg-type]
+            run.source = runs.get((task.split(TRANSFER)[1].rstrip(")"), *label))  # type: ignore[arg-type]
     groups: dict[str, list[TrainingRun]] = {}
-    for key in sorted(cells, key=lambda key: (ladder_rank(key[1]), key[2] or 0.0, key[3])):
-        groups.setdefault(key[0], []).append(cells[key])
+    for key in sorted(runs, key=lambda key: (ladder_rank(key[1]), key[2] or 0.0, key[3])):
+        groups.setdefault(key[0], []).append(runs[key])
     return groups
 
 
 def ladder_rank(arm: str) -> tuple[int, str]:
-    """Sort key: place on the ladder; unknown arms come after it, by name."""
+    """Return a sort key: the position on the ladder. Unknown arms come last, by name."""
     return (LADDER.index(arm), arm) if arm in LADDER else (len(LADDER), arm)
 
 
 def pair_order(arms: Sequence[str]) -> list[tuple[str, str]]:
-    """All pairs, the higher rung first; marft against ippo before all others."""
+    """Return all pairs of arms, each with the higher rung first; marft - ippo precedes all others."""
     down = list(reversed(arms))
-    pairs = [(first, second) for place, first in enumerate(down) for second in down[place + 1 :]]
+    pairs = [(first, second) for i, first in enumerate(down) for second in down[i + 1 :]]
     return sorted(pairs, key=lambda pair: pair != HEADLINE)
 
 
 def steps(arms: Sequence[str]) -> list[tuple[str, str]]:
-    """Neighbours on the ladder, and the headline."""
+    """Return the pairs of neighbours on the ladder, and marft - ippo."""
     neighbours = [(second, first) for first, second in pairwise(arms)]
     return [pair for pair in pair_order(arms) if pair in neighbours or pair == HEADLINE]
 
 
 def item_means(row: Mapping[str, Any]) -> dict[int, float]:
-    """Item -> mean score; an item sampled K times is one item."""
+    """Return item -> mean score. Several samples of an item count as one item."""
     scores: dict[int, list[float]] = {}
     for item, score in zip(row["item_index"], row["item_score"], strict=True):
         scores.setdefault(item, []).append(score)

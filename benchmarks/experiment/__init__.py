@@ -1,1 +1,1 @@
-"""Running a comparison: the grid of runs, worker processes, the results folder."""
+"""Running a comparison: the grid of runs, worker processes, the results folder and progress."""

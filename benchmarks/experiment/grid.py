@@ -1,4 +1,4 @@
-"""Arms x learning rates x tasks x seeds: which runs a comparison is made of, from a preset and the command line."""
+"""Grid of a comparison: its runs are tasks x arms x learning rates x seeds, from a preset and the command line."""
 
 from __future__ import annotations
 
@@ -16,25 +16,38 @@ from baselines.runs.run_config import RunConfig, check_keys, config_hash
 from marft_envs.arguments import expected_one_of
 
 PRESETS = Path(__file__).parents[1] / "presets"
-_TABLES = ("settings", "decoding", "lora")  # a task's are laid over the grid's
-_OF_A_RUN = ("model", "updates", "episodes", "evaluate_every", "evaluation_items", "training_rows", "cooperation",
+_MERGED = ("settings", "decoding", "lora")  # a task's entries override the grid's, key by key
+_RUN_KEYS = ("model", "updates", "episodes", "evaluate_every", "evaluation_items", "training_rows", "cooperation",
              "transfer", "checkpoint_every", "tuning", "bases", "scripted", "sharing", "frozen")  # fmt: skip
-TASK_KEYS = ("environment", "arguments", "learning_rates", *_OF_A_RUN, *_TABLES)
-_OF_A_TEAM = ("team", "dependency", "stop", "rounds", "memory", "order")  # arguments that say who plays, and how
-_SAFE = re.compile(r"[A-Za-z0-9._]+")
+TASK_KEYS = ("environment", "arguments", "learning_rates", *_RUN_KEYS, *_MERGED)
+_TEAM_ARGUMENTS = (
+    "team",
+    "dependency",
+    "stop",
+    "rounds",
+    "memory",
+    "order",
+)  # environment arguments that define the team
+_TASK_NAME = re.compile(r"[A-Za-z0-9._]+")
 
 
 class GridError(ValueError):
-    """A preset, an option or a results folder that cannot be used; the message is one line for the user."""
+    """A preset, an option or a results folder that cannot be used. The message is one line for the user."""
 
 
 @dataclass(frozen=True)
 class Grid:
-    """What a comparison compares. ``seeds`` runs 0 .. seeds - 1; the other fields are RunConfig's, the same for every
-    run unless a task has its own.
+    """Settings of a comparison. Fields that are not listed here are those of RunConfig, for every run.
 
-    tasks: name to a table with some of TASK_KEYS. learning_rates: trials of every arm, or a table from arm to its
-    trials, the same number for each arm; empty: the one rate of ``settings``.
+    Attributes:
+        arms: Names of ``baselines.ARMS``, each once.
+        tasks: Name -> mapping with some of TASK_KEYS, which override the fields of the grid for this task.
+        seeds: Number of training seeds; they are 0 .. seeds - 1.
+        learning_rates: Sweep: a list of rates for every arm, or a mapping from arm to its rates, of the same number
+            for each arm. Empty: the one rate of ``settings``.
+
+    Raises:
+        GridError: Names the field, the value and what was expected.
     """
 
     arms: tuple[str, ...]
@@ -61,7 +74,7 @@ class Grid:
     frozen: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("tasks", "transfer", "bases", "scripted", "sharing", *_TABLES):
+        for name in ("tasks", "transfer", "bases", "scripted", "sharing", *_MERGED):
             if not isinstance(getattr(self, name), Mapping):
                 raise GridError(f"{name}={getattr(self, name)!r}: expected a table")
         if not isinstance(self.seeds, int) or self.seeds < 1 or not self.arms or not self.tasks:
@@ -72,15 +85,17 @@ class Grid:
             if arm not in ARMS:
                 raise GridError(expected_one_of("arm", arm, ARMS))
         if len(set(self.arms)) < len(self.arms):
-            raise GridError(f"arms={list(self.arms)}: expected each once")
+            raise GridError(f"arms={list(self.arms)}: expected each name once")
         for task, spec in self.tasks.items():
-            if not _SAFE.fullmatch(task):
-                raise GridError(f"task {task!r}: expected letters, digits, dots and underscores (it names files)")
-            _checked(f"tasks.{task}", spec, TASK_KEYS)
+            if not _TASK_NAME.fullmatch(task):
+                raise GridError(
+                    f"task {task!r}: expected letters, digits, dots and underscores (files are named after it)"
+                )
+            _check_table(f"tasks.{task}", spec, TASK_KEYS)
             self._rates(task)
 
     def runs(self) -> list[RunConfig]:
-        """All runs, seed by seed, so that a stopped comparison has whole pairs."""
+        """Return all runs, seed by seed, so that a stopped comparison has complete pairs."""
         return [
             self._run(task, arm, rate, seed)
             for seed in range(self.seeds)
@@ -90,26 +105,26 @@ class Grid:
         ]
 
     def _rates(self, task: str) -> dict[str, tuple[float, ...]]:
-        """Each arm's trials on a task. GridError unless every arm that learns has the same number of them."""
-        given = self.tasks[task].get("learning_rates", self.learning_rates)
+        """Return each arm's learning rates on a task. Raise GridError if arms that learn have different numbers."""
+        value = self.tasks[task].get("learning_rates", self.learning_rates)
         where = f"task {task}: learning_rates"
-        if isinstance(given, Mapping):
-            _checked(where, given, tuple(ARMS))
-            rates = {arm: _trials(f"{where}.{arm}", given.get(arm, ())) for arm in self.arms}
+        if isinstance(value, Mapping):
+            _check_table(where, value, tuple(ARMS))
+            rates = {arm: _positive_rates(f"{where}.{arm}", value.get(arm, ())) for arm in self.arms}
         else:
-            rates = dict.fromkeys(self.arms, _trials(where, given))
-        rates = {arm: () if _never_learns(arm) else trials for arm, trials in rates.items()}
-        counts = {arm: len(trials) for arm, trials in rates.items() if not _never_learns(arm)}
+            rates = dict.fromkeys(self.arms, _positive_rates(where, value))
+        rates = {arm: () if _never_learns(arm) else own for arm, own in rates.items()}
+        counts = {arm: len(own) for arm, own in rates.items() if not _never_learns(arm)}
         if len(set(counts.values())) > 1:
-            told = ", ".join(f"{arm} {count}" for arm, count in counts.items())
-            raise GridError(f"{where}: {told}; expected the same number of trials for every arm")
+            listed = ", ".join(f"{arm} has {count}" for arm, count in counts.items())
+            raise GridError(f"{where}: {listed}; expected the same number of rates for every arm")
         return rates
 
     def _run(self, task: str, arm: str, rate: float | None, seed: int) -> RunConfig:
         spec = self.tasks[task]
-        tables = {name: {**getattr(self, name), **spec.get(name, {})} for name in _TABLES}
+        merged = {name: {**getattr(self, name), **spec.get(name, {})} for name in _MERGED}
         if rate is not None:
-            tables["settings"]["learning_rate"] = rate
+            merged["settings"]["learning_rate"] = rate
         try:
             return RunConfig(
                 arm=arm,
@@ -118,18 +133,21 @@ class Grid:
                 environment_arguments=dict(spec.get("arguments", {})),
                 allow_wheel=self.allow_wheel,
                 seed=seed,
-                settings=tables["settings"],
-                lora=LoraSettings(**tables["lora"]),
-                decoding=Decoding(**tables["decoding"]),
+                settings=merged["settings"],
+                lora=LoraSettings(**merged["lora"]),
+                decoding=Decoding(**merged["decoding"]),
                 keep_checkpoints=1,
-                **{name: spec.get(name, getattr(self, name)) for name in _OF_A_RUN},
+                **{name: spec.get(name, getattr(self, name)) for name in _RUN_KEYS},
             )
-        except (ValueError, TypeError) as fault:
-            raise GridError(f"task {task}, arm {arm}: {fault}") from fault
+        except (ValueError, TypeError) as error:
+            raise GridError(f"task {task}, arm {arm}: {error}") from error
 
     def resolved(self) -> dict[str, Any]:
-        """All that decides a number, as JSON-able values: for each task what its runs share, and every arm's learner
-        and learning rates."""
+        """Return every setting that affects a result, as JSON-able values.
+
+        Returns:
+            "arms", "seeds" and "tasks": for each task what its runs share, every arm's learner and learning rates.
+        """
         runs = self.runs()
         tasks: dict[str, dict[str, Any]] = {}
         for run in runs:
@@ -145,7 +163,7 @@ class Grid:
         return {"arms": list(self.arms), "seeds": list(range(self.seeds)), "tasks": tasks}
 
     def hash(self) -> str:
-        """Of ``resolved``."""
+        """Return the hash of ``resolved``."""
         return config_hash(self.resolved())
 
 
@@ -153,61 +171,78 @@ def _never_learns(arm: str) -> bool:
     return arm in ARMS and ARMS[arm].update == "none"
 
 
-def _trials(where: str, given: Any) -> tuple[float, ...]:
-    """Distinct positive rates."""
-    good = isinstance(given, list | tuple) and all(
-        isinstance(rate, int | float) and not isinstance(rate, bool) and rate > 0 for rate in given
+def _positive_rates(where: str, value: Any) -> tuple[float, ...]:
+    """Return the learning rates. Raise GridError unless they are positive and different."""
+    valid = isinstance(value, list | tuple) and all(
+        isinstance(rate, int | float) and not isinstance(rate, bool) and rate > 0 for rate in value
     )
-    if not good or len(set(given)) < len(given):
-        raise GridError(f"{where}={given!r}: expected a list of different positive numbers")
-    return tuple(float(rate) for rate in given)
+    if not valid or len(set(value)) < len(value):
+        raise GridError(f"{where}={value!r}: expected a list of different positive numbers")
+    return tuple(float(rate) for rate in value)
 
 
-def _checked(where: str, table: Any, known: tuple[str, ...]) -> None:
-    """GridError unless it is a table of known keys; names the nearest one."""
-    if not isinstance(table, Mapping):
-        raise GridError(f"{where}={table!r}: expected a table")
+def _check_table(where: str, value: Any, known: tuple[str, ...]) -> None:
+    """Raise GridError unless the value is a mapping of known keys; suggest the nearest key."""
+    if not isinstance(value, Mapping):
+        raise GridError(f"{where}={value!r}: expected a table")
     try:
-        check_keys(where, table, known)
-    except ValueError as fault:
-        raise GridError(str(fault)) from fault
+        check_keys(where, value, known)
+    except ValueError as error:
+        raise GridError(str(error)) from error
 
 
 def load_preset(name: str) -> Grid:
-    """A grid from ``presets/<name>.toml`` or from a file of your own. GridError for anything it cannot read."""
+    """Read a grid.
+
+    Args:
+        name: Name of a file in benchmarks/presets without its ending, or the path of a .toml file.
+
+    Raises:
+        GridError: There is no such file, it is not TOML, or its contents are wrong.
+    """
     path = Path(name) if name.endswith(".toml") else PRESETS / f"{name}.toml"
     if not path.is_file():
         known = sorted(p.stem for p in PRESETS.glob("*.toml"))
         raise GridError(expected_one_of("preset", name, known, ", or the path of a .toml file"))
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
-        raise GridError(f"preset {path}: {fault}") from fault
+        settings = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise GridError(f"preset {path}: {error}") from error
     where = f"preset {path}"
-    _checked(where, table, tuple(f.name for f in fields(Grid)))
-    if "arms" not in table or "tasks" not in table:
+    _check_table(where, settings, tuple(f.name for f in fields(Grid)))
+    if "arms" not in settings or "tasks" not in settings:
         raise GridError(f"{where}: expected arms and tasks")
-    if not isinstance(table["arms"], list):
-        raise GridError(f'{where}: arms={table["arms"]!r}: expected a list of names, as in ["ippo", "marft"]')
+    if not isinstance(settings["arms"], list):
+        raise GridError(f'{where}: arms={settings["arms"]!r}: expected a list of names, as in ["ippo", "marft"]')
     try:
-        return Grid(**{**table, "arms": tuple(table["arms"])})
-    except TypeError as fault:  # a number where a list or a table belongs
-        raise GridError(f"{where}: {fault}") from fault
+        return Grid(**{**settings, "arms": tuple(settings["arms"])})
+    except TypeError as error:  # for example a number instead of a list
+        raise GridError(f"{where}: {error}") from error
 
 
 def with_options(grid: Grid, options: Mapping[str, Any]) -> Grid:
-    """The grid with those options that are not None, in place of its tasks' own values, too."""
-    given = {name: value for name, value in options.items() if value is not None}
-    tasks = {task: {k: v for k, v in spec.items() if k not in given} for task, spec in grid.tasks.items()}
-    return replace(grid, **{"tasks": tasks, **given})
+    """Return the grid with other values, which also replace those of its tasks.
+
+    Args:
+        grid: A grid.
+        options: Field -> value; None leaves the field unchanged.
+    """
+    changes = {name: value for name, value in options.items() if value is not None}
+    tasks = {task: {k: v for k, v in spec.items() if k not in changes} for task, spec in grid.tasks.items()}
+    return replace(grid, **{"tasks": tasks, **changes})
 
 
 def with_transfer(grid: Grid, datasets: Sequence[str], path: str | None) -> Grid:
-    """The grid, each of whose tasks is also evaluated on ``datasets``, played by the task's own team. path: where they
-    lie; None: where the environment looks."""
-    place = {} if path is None else {"path": path}
+    """Return the grid with an evaluation of every task's team on further data sets.
+
+    Args:
+        grid: A grid.
+        datasets: Names of the data sets.
+        path: Their file or folder; None: where the environment looks by default.
+    """
+    location = {} if path is None else {"path": path}
     tasks = {}
     for task, spec in grid.tasks.items():
-        team = {name: value for name, value in spec.get("arguments", {}).items() if name in _OF_A_TEAM}
-        tasks[task] = {**spec, "transfer": {name: {"dataset": name, **team, **place} for name in datasets}}
+        team = {name: value for name, value in spec.get("arguments", {}).items() if name in _TEAM_ARGUMENTS}
+        tasks[task] = {**spec, "transfer": {name: {"dataset": name, **team, **location} for name in datasets}}
     return replace(grid, tasks=tasks)

@@ -1,4 +1,4 @@
-"""Which code and which problems make the numbers, and whether the grader gives anything for nothing."""
+"""Provenance of a comparison: hashes of its code and problems, and the score of a team that answers nothing."""
 
 from __future__ import annotations
 
@@ -23,13 +23,17 @@ CONTROL = "negative_control"
 
 
 def code_version() -> dict[str, str | None]:
-    """sources: twelve hexadecimal digits of SHA-256 over the names and contents of all modules. commit: git's name of
-    it, with ``-dirty`` where files differ; None outside a repository."""
+    """Return the version of the code.
+
+    Returns:
+        "sources": ``sources_hash`` of this repository. "commit": git's name of the commit, with ``-dirty`` if files
+        differ; None outside a repository.
+    """
     return {"sources": sources_hash(ROOT), "commit": _commit(ROOT)}
 
 
 def sources_hash(root: Path) -> str:
-    """Of the packages under ``root``; a comment counts, a cache does not."""
+    """Return 12 hexadecimal digits of the SHA-256 over the paths and contents of all modules under ``root``."""
     total = hashlib.sha256()
     for path in sorted(p for package in _SOURCES for p in (root / package).rglob("*.py")):
         total.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
@@ -37,7 +41,7 @@ def sources_hash(root: Path) -> str:
 
 
 def _commit(root: Path) -> str | None:
-    if not (root / ".git").exists():  # a repository around an installed copy is another one
+    if not (root / ".git").exists():  # git would find an unrelated repository around an installed copy
         return None
     command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"]
     try:
@@ -47,24 +51,34 @@ def _commit(root: Path) -> str | None:
 
 
 def data_of(run: RunConfig) -> dict[str, Any]:
-    """The run's problems, by split; those of its transfer data sets, by name; and ``negative_control``: the score of a
-    team that answers nothing, which must be 0 (None where nothing was graded)."""
+    """Return what identifies the problems of a run.
+
+    Returns:
+        "train" and "test": ``fingerprint`` of the splits. "transfer", if there are any: name of a transfer data set ->
+        its fingerprint. "negative_control": score of a team that answers nothing, which must be 0; None if nothing was
+        graded.
+    """
     envs = {split: make(run.environment, split=split, **run.environment_arguments) for split in ("train", "test")}
     runner = BatchRunner(envs["test"], _CONTROL_ITEMS)
     items = evaluation_items(runner, _CONTROL_ITEMS, run.seed)
-    control = score_items(play_items(runner, _says_nothing, items))["accuracy"]
+    control = score_items(play_items(runner, _answer_nothing, items))["accuracy"]
     others = {name: make(run.environment, split="test", **arguments) for name, arguments in run.transfer.items()}
     own, transfer = ({name: fingerprint(env.unwrapped.task) for name, env in found.items()} for found in (envs, others))
     return {**own, **({"transfer": transfer} if transfer else {}), CONTROL: control}
 
 
 def fingerprint(task: Any) -> dict[str, Any]:
-    """size (None without end), and the start of a SHA-256 over the first problems with their golds."""
+    """Return the size of a task and a hash of its first problems.
+
+    Returns:
+        "size": number of problems; None if they are generated without end. "sha256": 12 hexadecimal digits over the
+        first problems with their golds.
+    """
     count = _HASHED_PROBLEMS if task.size is None else min(task.size, _HASHED_PROBLEMS)
     problems = [task.problem(index) for index in range(count)]
     text = json.dumps([[p.prompt, dict(p.private), p.gold] for p in problems], sort_keys=True, default=repr)
     return {"size": task.size, "sha256": hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:12]}
 
 
-def _says_nothing(requests: Sequence[Request]) -> list[str]:
+def _answer_nothing(requests: Sequence[Request]) -> list[str]:
     return [NO_ANSWER] * len(requests)

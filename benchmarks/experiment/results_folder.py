@@ -1,8 +1,8 @@
-"""A comparison's results folder, and how it is gone on with after a kill.
+"""Folder of a comparison's results, and how it is resumed after a kill.
 
-grid.json     the resolved configuration, and one entry for each time the comparison was started: code, versions
-cells/        a run's folder each (baselines/runs/run_folder.py): its rows, its last checkpoint, a few transcripts
-rows.jsonl    grid.json in a line, then the rows of all cells; every figure of the report is made from it alone
+grid.json     head of the comparison: the resolved configuration, and one entry for each session (code, versions)
+runs/         a folder for each run (baselines/runs/run_folder.py): its rows, last checkpoint and transcripts
+rows.jsonl    the head and the rows of all runs; the report is made from this file alone (docs/reference/rows.md)
 """
 
 from __future__ import annotations
@@ -18,28 +18,39 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from baselines.runs.checkpoint import is_full, replace_file
+from baselines.errors import is_full
+from baselines.runs.checkpoint import replace_file
 from baselines.runs.run_config import RunConfig, differences
 from baselines.runs.run_folder import CHECKPOINTS, ROWS, lock
+from benchmarks.analysis.read_rows import parse_line
 from benchmarks.experiment.grid import Grid, GridError
 from benchmarks.experiment.provenance import CONTROL, code_version
 from benchmarks.experiment.script import command_line
 
-HEAD, CELLS = "grid.json", "cells"
-_OURS_AT_FIRST = {CELLS, HEAD + ".tmp", ".lock"}  # what a comparison killed in its first moment leaves
+HEAD, RUNS = "grid.json", "runs"
+_FIRST_FILES = {RUNS, HEAD + ".tmp", ".lock"}  # all that a comparison killed during its start leaves behind
 _PACKAGES = ("torch", "transformers", "peft", "pettingzoo", "gymnasium", "numpy", "scipy")
 
 
 @dataclass(frozen=True)
-class Results:
-    """A results folder."""
+class ResultsFolder:
+    """The results folder of a comparison.
+
+    Attributes:
+        folder: Path of the folder. It need not exist.
+    """
 
     folder: Path
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Make the folder if it is missing, and keep other comparisons out of it."""
-        with self._told():
+        """Make the folder if it does not exist, and lock it against other comparisons.
+
+        Raises:
+            ValueError: Another process has locked the folder.
+            GridError: The folder cannot be made.
+        """
+        with self._disk_errors():
             self.folder.mkdir(parents=True, exist_ok=True)
             release = lock(self.folder)
         try:
@@ -48,52 +59,62 @@ class Results:
             release()
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
-        """A folder that cannot be used is a wrong option; a full disk remains one, by the folder's name."""
+    def _disk_errors(self) -> Iterator[None]:
+        """Turn an OSError into a GridError that names --out; a full disk stays an OSError, with the folder's name."""
         try:
             yield
-        except OSError as fault:
-            if is_full(fault):
-                raise OSError(fault.errno, fault.strerror, str(self.folder)) from fault
-            raise GridError(f"--out {self.folder}: {fault.strerror or fault}; expected a folder to write to") from fault
+        except OSError as error:
+            if is_full(error):
+                raise OSError(error.errno, error.strerror, str(self.folder)) from error
+            raise GridError(f"--out {self.folder}: {error.strerror or error}; expected a writable folder") from error
 
     def open(self, grid: Grid, *, resume: bool, data: Mapping[str, Any] | None = None) -> None:
-        """Begin, or go on. GridError if the folder exists and is not to be resumed, or holds another comparison or one
-        on other problems, or cannot be written. data: what is known of each task's problems (provenance.py)."""
-        with self._told():
-            head = self._found(grid, resume)
-            if head is None:
-                (self.folder / CELLS).mkdir(parents=True, exist_ok=True)
-                head = {"kind": "run", "config": grid.resolved(), "config_hash": grid.hash(), "data": dict(data or {})}
-                replace_file(self.folder / HEAD, json.dumps({**head, "sessions": []}).encode())
-            else:
-                self._expect_problems(head["data"], data or {})
+        """Start the comparison in a new or empty folder, or resume it.
 
-    def _expect_problems(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-        """GridError naming the task whose problems have changed under their path."""
+        Args:
+            grid: The comparison.
+            resume: Whether an existing comparison may be resumed.
+            data: Task -> ``provenance.data_of`` its problems.
+
+        Raises:
+            GridError: The folder exists and ``resume`` is False; it holds another comparison, or one on other
+                problems; or it cannot be written.
+        """
+        with self._disk_errors():
+            head = self._stored_head(grid, resume)
+            if head is None:
+                (self.folder / RUNS).mkdir(parents=True, exist_ok=True)
+                head = {"kind": "comparison", "config": grid.resolved(), "config_hash": grid.hash()}
+                head |= {"data": dict(data or {}), "sessions": []}
+                replace_file(self.folder / HEAD, json.dumps(head).encode())
+            else:
+                self._check_problems(head["data"], data or {})
+
+    def _check_problems(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+        """Raise GridError if the problems of a task have changed since the comparison was started."""
         for task in (task for task in old if task in new):
             changed = differences({**old[task], CONTROL: None}, {**new[task], CONTROL: None})
             if changed:
                 raise GridError(
-                    f"results folder {self.folder} was begun on other problems; task {task}: {'; '.join(changed)}: "
-                    "expected the same data, or another folder with --out"
+                    f"the comparison in {self.folder} was started with other problems; task {task}: "
+                    f"{'; '.join(changed)}: expected the same data, or another folder with --out"
                 )
 
-    def add_session(self) -> None:
-        """Note what does the runs from now on."""
-        with self._told():
+    def record_session(self) -> None:
+        """Add an entry to the head: what runs the comparison from now on."""
+        with self._disk_errors():
             head = json.loads((self.folder / HEAD).read_text(encoding="utf-8"))
             head["sessions"].append(session())
             replace_file(self.folder / HEAD, json.dumps(head).encode())
 
-    def expect(self, grid: Grid, *, resume: bool) -> None:
-        """GridError where ``open`` would raise one; writes nothing."""
-        with self._told():
-            self._found(grid, resume)
+    def check(self, grid: Grid, *, resume: bool) -> None:
+        """Raise GridError if ``open`` would, except for changed problems; write nothing."""
+        with self._disk_errors():
+            self._stored_head(grid, resume)
 
-    def _found(self, grid: Grid, resume: bool) -> dict[str, Any] | None:
-        """The head of the comparison that is to be gone on with; None where the folder is new or empty."""
-        if not self.folder.exists() or {p.name for p in self.folder.iterdir()} <= _OURS_AT_FIRST:
+    def _stored_head(self, grid: Grid, resume: bool) -> dict[str, Any] | None:
+        """Return the head of the comparison to resume; None if the folder is new or empty."""
+        if not self.folder.exists() or {p.name for p in self.folder.iterdir()} <= _FIRST_FILES:
             return None
         if not resume:
             raise GridError(f"results folder {self.folder} exists: expected --resume, or another folder with --out")
@@ -104,10 +125,10 @@ class Results:
             head: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
             different = differences(head["config"], json.loads(json.dumps(grid.resolved())))
             _ = head["sessions"], head["data"]
-        except (ValueError, LookupError, TypeError) as fault:
+        except (ValueError, LookupError, TypeError) as error:
             raise GridError(
-                f"{path}: cannot be read ({fault!r}); expected this version's head of a comparison, or another --out"
-            ) from fault
+                f"{path}: cannot be read ({error!r}); expected a file of this version of compare.py, or another --out"
+            ) from error
         if different:
             raise GridError(
                 f"results folder {self.folder} holds another comparison; {'; '.join(different)}: "
@@ -115,46 +136,46 @@ class Results:
             )
         return head
 
-    def cell(self, run: RunConfig) -> Path:
-        """The folder of a run."""
+    def run_folder(self, run: RunConfig) -> Path:
+        """Return the folder of a run."""
         learner = run.learner()
         rate = "" if learner.update == "none" else f"-lr{learner.learning_rate:g}"
-        return self.folder / CELLS / f"{run.task}-{run.arm}{rate}-{run.seed}"
+        return self.folder / RUNS / f"{run.task}-{run.arm}{rate}-{run.seed}"
 
-    def reached(self, run: RunConfig) -> int:
-        """The update of the run's last checkpoint; -1 without one."""
-        places = (self.cell(run) / CHECKPOINTS).glob("[0-9]*")
-        return max((int(place.name) for place in places if place.name.isdigit()), default=-1)
+    def last_checkpoint(self, run: RunConfig) -> int:
+        """Return the update of the run's last checkpoint; -1 without one."""
+        folders = (self.run_folder(run) / CHECKPOINTS).glob("[0-9]*")
+        return max((int(folder.name) for folder in folders if folder.name.isdigit()), default=-1)
 
     def finished(self, run: RunConfig) -> bool:
-        """Whether the run has its last checkpoint, which is written after its last row."""
-        return self.reached(run) >= run.updates
+        """Return whether the run has its last checkpoint, which is written after its last row."""
+        return self.last_checkpoint(run) >= run.updates
 
-    def merge(self) -> None:
-        """Write rows.jsonl anew from the head and the whole lines of all cells, unfinished ones too; atomically."""
-        with self._told():
+    def write_rows(self) -> None:
+        """Write rows.jsonl from the head and the complete lines of all runs, unfinished ones too; atomically."""
+        with self._disk_errors():
             lines = [(self.folder / HEAD).read_text(encoding="utf-8").strip()]
-            for path in sorted((self.folder / CELLS).glob(f"*/{ROWS}")):
-                lines += _of_cell(path)
+            for path in sorted((self.folder / RUNS).glob(f"*/{ROWS}")):
+                lines += _rows_of_run(path)
             replace_file(self.folder / ROWS, ("\n".join(lines) + "\n").encode())
 
 
-def _of_cell(path: Path) -> Iterator[str]:
-    """A cell's rows. Its head, of kind "run" like the comparison's, becomes one of kind "cell"."""
-    for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
-        if not line.endswith("\n"):  # being written, or cut by a kill
+def _rows_of_run(path: Path) -> Iterator[str]:
+    """Yield the complete lines of a run. In its head the configuration, which grid.json holds, becomes a label."""
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(keepends=True), start=1):
+        if not line.endswith("\n"):  # being written, or truncated by a kill
             return
-        if line.startswith('{"kind": "run"'):
-            head = json.loads(line)
-            config = head.pop("config")
+        row = parse_line(line, f"{path}, line {number}")
+        if row["kind"] == "run":
+            config = row.pop("config")
             label = {name: config[name] for name in ("arm", "task", "seed")}
             rate = None if config["learner"]["update"] == "none" else config["learner"]["learning_rate"]
-            line = json.dumps({**head, "kind": "cell", **label, "learning_rate": rate})
+            line = json.dumps({"kind": row.pop("kind"), **label, "learning_rate": rate, **row})
         yield line.rstrip("\n")
 
 
 def session() -> dict[str, Any]:
-    """What runs the comparison from now on: the command as typed, the code, the packages, the machine, the time."""
+    """Return what runs the comparison: the command as typed, the code, the packages, the machine, the time."""
     return {
         "command": command_line(),
         **code_version(),

@@ -1,4 +1,4 @@
-"""Runs side by side: processes of one thread each, what they tell, and an end that leaves nothing behind."""
+"""Parallel runs in worker processes of one thread each. However the comparison ends, no worker is left behind."""
 
 from __future__ import annotations
 
@@ -9,26 +9,31 @@ import signal
 import threading
 import traceback
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+from baselines.errors import RunError
 from baselines.models.load import ModelCorrupt, ModelNotFound
-from baselines.ppo.nonfinite import NonFiniteLoss
-from baselines.runs.checkpoint import CheckpointError
 from baselines.runs.run import train
 from baselines.runs.run_config import RunConfig
-from benchmarks.experiment.results_folder import Results
+from benchmarks.experiment.results_folder import ResultsFolder
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-_SELF_EXPLAINING = (CheckpointError, NonFiniteLoss, ModelNotFound, ModelCorrupt)
-_LAST_WORDS_S = 10.0  # for a worker that was told to end
+_ONE_LINE_ERRORS = (RunError, ModelNotFound, ModelCorrupt)  # their message is enough; others need a traceback
+_STOP_S = 10.0  # time that a worker has to end after SIGTERM
 
 
 @dataclass(frozen=True)
 class Event:
-    """News of a run. kind: "row", "done" or "failed"; row: the row, or {"error": text}."""
+    """Progress of a run.
+
+    Attributes:
+        kind: "row", "done" or "failed".
+        run: The run.
+        row: The row without its items; of a failed run {"error": message}.
+    """
 
     kind: str
     run: RunConfig
@@ -36,52 +41,51 @@ class Event:
 
 
 class Worker:
-    """A process that does one run after the other; a pipe of its own, so that its death disturbs nobody."""
+    """A process that does one run after the other. It has a pipe of its own, so that its death affects no other run."""
 
     def __init__(self) -> None:
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
         self.run: RunConfig | None = None
         self.process = context.Process(target=_work, args=(theirs,), daemon=True)
-        with _ctrl_c_held_back():
+        with _sigint_blocked():
             self.process.start()
         theirs.close()
 
-    def give(self, run: RunConfig, folder: str) -> None:
-        """Let it do ``run``. A worker that has died meanwhile is noticed by ``hear``."""
+    def assign(self, run: RunConfig, folder: str) -> None:
+        """Send a run to the worker. If the worker has died, ``receive`` reports it."""
         self.run = run
-        try:
+        with contextlib.suppress(OSError):
             self.connection.send((run, folder))
-        except OSError:
-            return
 
-    def hear(self) -> Event:
-        """The next news of its run; of its death, too."""
+    def receive(self) -> Event:
+        """Return the next event of the worker's run; "failed" if the worker has died."""
         assert self.run is not None
         try:
             kind, row = self.connection.recv()
         except (EOFError, OSError):
-            self.process.join(_LAST_WORDS_S)
+            self.process.join(_STOP_S)
             code = self.process.exitcode
             why = f"was killed by signal {-code} (out of memory?)" if code and code < 0 else f"ended with code {code}"
-            kind, row = "failed", {"error": f"its process {why}; --resume goes on from the last checkpoint"}
+            kind, row = "failed", {"error": f"its process {why}; --resume continues from the last checkpoint"}
         return Event(kind, self.run, row)
 
-    def end(self) -> None:
-        """Stop it, whatever it does; its run can be resumed. The pipe is closed last: a worker that still writes into
-        one that is closed would say so in a traceback."""
+    def stop(self) -> None:
+        """End the process, by SIGKILL if SIGTERM does not. Its run can be resumed."""
         self.process.terminate()
-        self.process.join(_LAST_WORDS_S)
+        self.process.join(_STOP_S)
         if self.process.is_alive():
             self.process.kill()
             self.process.join()
-        self.connection.close()
+        self.connection.close()  # last: a live worker that writes into a closed pipe prints a traceback
 
 
 @contextlib.contextmanager
-def _ctrl_c_held_back() -> Iterator[None]:
-    """It reaches every process of a terminal. A child that is started in here inherits that it waits, for good, and the
-    parent decides."""
+def _sigint_blocked() -> Iterator[None]:
+    """Block SIGINT in processes that are started in the block.
+
+    Ctrl-C reaches every process of a terminal. A worker inherits the mask for good, so only the parent reacts.
+    """
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
@@ -92,9 +96,17 @@ def _ctrl_c_held_back() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def execute(runs: Sequence[RunConfig], results: Results, workers: int) -> Iterator[Event]:
-    """Do them in ``workers`` processes, from their last checkpoints where they have some, and tell what happens.
-    Closing the generator stops the workers."""
+def execute(runs: Sequence[RunConfig], results: ResultsFolder, workers: int) -> Generator[Event, None, None]:
+    """Do the runs in parallel, each from its last checkpoint if it has one.
+
+    Args:
+        runs: The runs, in the order in which they are started.
+        results: Folder of the comparison.
+        workers: Number of processes.
+
+    Yields:
+        The events of all runs, as they happen. Closing the generator stops the workers.
+    """
     for variable in _THREAD_VARIABLES:
         os.environ[variable] = "1"
     waiting = deque(runs)
@@ -103,28 +115,28 @@ def execute(runs: Sequence[RunConfig], results: Results, workers: int) -> Iterat
         while waiting or busy:
             while waiting and len(busy) < workers:
                 busy.append(Worker())
-                busy[-1].give(waiting[0], str(results.cell(waiting.popleft())))
-            heard = wait([worker.connection for worker in busy])
-            for worker in [worker for worker in busy if worker.connection in heard]:
-                event = worker.hear()
+                busy[-1].assign(waiting[0], str(results.run_folder(waiting.popleft())))
+            ready = wait([worker.connection for worker in busy])
+            for worker in [worker for worker in busy if worker.connection in ready]:
+                event = worker.receive()
                 if event.kind == "row":
                     yield event
                     continue
                 if waiting and worker.process.is_alive():
-                    worker.give(waiting[0], str(results.cell(waiting.popleft())))
+                    worker.assign(waiting[0], str(results.run_folder(waiting.popleft())))
                 else:
                     busy.remove(worker)
-                    worker.end()
+                    worker.stop()
                 yield event
     finally:
         for worker in busy:
-            worker.process.terminate()  # all of them before the first is waited for
+            worker.process.terminate()  # signal all workers before waiting for the first one
         for worker in busy:
-            worker.end()
+            worker.stop()
 
 
-def _die_with_the_parent() -> None:
-    """A killed parent must not leave workers behind that train for nobody."""
+def _exit_with_parent() -> None:
+    """End this process when the parent dies, since a killed parent cannot stop its workers."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
@@ -132,11 +144,11 @@ def _die_with_the_parent() -> None:
 
 
 def _work(connection: Connection) -> None:
-    """One worker: runs from the pipe until it is closed."""
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a parent that ignores it, as under nohup or timeout, hands that on
+    """Do runs from the pipe until it is closed; the body of a worker process."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # under nohup or timeout the inherited handler ignores SIGTERM
     import torch
 
-    threading.Thread(target=_die_with_the_parent, daemon=True).start()
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
     torch.set_num_threads(1)
     while True:
         try:
@@ -144,13 +156,13 @@ def _work(connection: Connection) -> None:
         except EOFError:
             return
 
-        def tell(row: dict[str, Any]) -> None:
+        def send(row: dict[str, Any]) -> None:
             connection.send(("row", {k: v for k, v in row.items() if not k.startswith("item_")}))
 
         try:
-            train(run, tell, folder=folder, resume=True)
+            train(run, send, folder=folder, resume=True)
             connection.send(("done", {}))
-        except _SELF_EXPLAINING as fault:
-            connection.send(("failed", {"error": str(fault)}))
-        except Exception:  # the boundary of a run: told, and the other runs go on
+        except _ONE_LINE_ERRORS as error:
+            connection.send(("failed", {"error": str(error)}))
+        except Exception:  # one run's error is reported and does not stop the others
             connection.send(("failed", {"error": traceback.format_exc()}))

@@ -1,1 +1,1 @@
-"""Inputs, rival graders and program runners for the grading benchmarks."""
+"""Inputs, graders to compare with, and program runners of the grading benchmarks."""

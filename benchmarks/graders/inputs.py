@@ -1,4 +1,4 @@
-"""What the graders are timed on: integers, golds of MATH, and hostile replies; each with the verdict that is right."""
+"""Inputs of the speed benchmark: integers, golds of MATH and hostile replies, each with the correct verdict."""
 
 from __future__ import annotations
 
@@ -14,11 +14,17 @@ from marft_envs.task import Task
 
 
 class Item(NamedTuple):
-    """A reply, the gold, and whether the reply is right."""
+    """A reply to grade.
+
+    Attributes:
+        reply: The whole reply.
+        gold: The reference answer.
+        correct: Whether the reply is correct.
+    """
 
     reply: str
     gold: str
-    right: bool
+    correct: bool
 
 
 GOLDS = (
@@ -41,10 +47,21 @@ HOSTILE = (
 
 
 def groups_of_items(data: Path | None, size: int) -> list[tuple[str, list[Item]]]:
-    """(group, items): integers, MATH golds, hostile replies. FileNotFoundError for a folder that is not there."""
+    """Return the groups of inputs: integers, MATH golds and hostile replies.
+
+    Args:
+        data: Folder with gsm8k/ and math/. None: the variable MARFT_DATA; without it, generated problems and GOLDS.
+        size: Approximate number of items in a group.
+
+    Returns:
+        (name, items) for each group.
+
+    Raises:
+        FileNotFoundError: The folder does not exist.
+    """
     folder = data or (Path(os.environ["MARFT_DATA"]) if os.environ.get("MARFT_DATA") else None)
     if folder is not None and not folder.is_dir():
-        raise FileNotFoundError(f"--data {folder}: no such folder, expected one with gsm8k/ and math/")
+        raise FileNotFoundError(f"--data {folder}: no such folder; expected one with gsm8k/ and math/")
     integers = _golds(_task("gsm8k", folder) or Arithmetic(level=3), size // 2)
     task = _task("math", folder)
     golds = _golds(task, size // 3) if task else list(GOLDS)
@@ -63,8 +80,8 @@ def _golds(task: Task, count: int) -> list[str]:
     return [str(task.problem(i).gold) for i in range(min(count, task.size or count))]
 
 
-def _varied(golds: list[str], ways: tuple[Callable[[str], Item | None], ...]) -> list[Item]:
-    return [item for gold in golds for way in ways if (item := way(gold))]
+def _varied(golds: list[str], variants: tuple[Callable[[str], Item | None], ...]) -> list[Item]:
+    return [item for gold in golds for variant in variants if (item := variant(gold))]
 
 
 def _boxed(text: str) -> str:
@@ -76,7 +93,7 @@ def _same(gold: str) -> Item:
 
 
 def _rewritten(gold: str) -> Item | None:
-    """The same in another notation; None where this knows none."""
+    """Return the gold in another notation; None if the rules below change nothing."""
     text = (
         gold.replace(r"\frac{", r"\dfrac{").replace(r"\sqrt{", r"\sqrt {").replace(r"\left", "").replace(r"\right", "")
     )
@@ -85,7 +102,7 @@ def _rewritten(gold: str) -> Item | None:
 
 
 def _changed(gold: str) -> Item | None:
-    """Another value in the same notation: the first digit that is no part of a word or a unit is another one."""
+    """Return another value in the same notation: the first digit outside words and units is changed."""
     for match in re.finditer(r"\d", gold):
         before = gold[: match.start()]
         if re.search(r"\\(?:text|mbox|mathrm)\s?\{[^{}]*(?:\}\s?\^\s?\{?)?$", before):

@@ -1,10 +1,10 @@
-"""Programs: how quick is the sandbox, and are the verdicts on a case file right?
+"""Benchmark of the sandbox: verdicts on code cases, and programs per second.
 
-    python benchmarks/grading.py programs --seconds 3    a table: ours at each level, and what others do
+    python benchmarks/grading.py programs --seconds 3    a table: our sandbox at each level, and alternatives
 
-``benchmarks/grading.py cases FILE`` judges the code cases with ``judge_code``. Rivals, each a fresh process for a test:
-``python`` started cold; the same in bubblewrap, where it is installed; a multiprocessing manager and process, as the
-HumanEval and LiveCodeBench graders have. Only the first two lines of the table put a wall around a program.
+``benchmarks/grading.py cases FILE`` judges code cases with ``judge_code``. The alternatives start a process for each
+test: a new Python interpreter; the same in bubblewrap, if it is installed; a multiprocessing manager and process, as
+the graders of HumanEval and LiveCodeBench do. Only our sandbox and bubblewrap isolate a program.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from marft_envs.coding import run_tests  # noqa: E402
 from marft_envs.sandbox import STRONG, Limits, LocalSandbox, SandboxUnavailable  # noqa: E402
 
 FIELDS = frozenset(("program", "tests", "kind", "expected"))
-"""What tells a code case."""
+"""Fields by which a code case is recognised."""
 PROGRAMS = {
     "plain": "print(sum(map(int, input().split())))",
     "contest imports": "import sys, math, heapq, bisect, itertools, functools\nfrom collections import *\n"
@@ -43,18 +43,25 @@ PROGRAMS = {
 }
 TESTS = (1, 10, 50)
 Runner = Callable[[str, list[tuple[str, str]]], bool]
-"""(program, (input, output) of each test) -> whether all were passed."""
+"""Function of a program and the (input, output) of its tests; returns whether the program passes all tests."""
 
 
 # ---- the cases
 
 
 def judge_code(case: dict[str, Any]) -> tuple[str, float]:
-    """("" or what is wrong with the verdict, seconds). A hostile program is judged in a private mount namespace."""
+    """Judge a code case; a hostile program in a private mount namespace.
+
+    Args:
+        case: Case with the fields that ``grading.py cases --help`` describes.
+
+    Returns:
+        What is wrong with the verdict (empty if nothing), and the seconds.
+    """
     started = time.perf_counter()
-    apart = case.get("category") == "hostile" and not in_private_namespace()
-    wrong = _judge_apart(case) if apart else _judge(case)
-    return wrong, time.perf_counter() - started
+    isolate = case.get("category") == "hostile" and not in_private_namespace()
+    mistake = _judge_in_namespace(case) if isolate else _judge(case)
+    return mistake, time.perf_counter() - started
 
 
 def _judge(case: dict[str, Any]) -> str:
@@ -63,26 +70,26 @@ def _judge(case: dict[str, Any]) -> str:
         case["program"], case["tests"], case["kind"], checker=case.get("checker"), limits=limits, stop_early=True
     )
     verdict = report.verdict()
-    right = case["expected"] == "any" or (verdict.score == 1.0) == (case["expected"] == "pass")
-    if verdict.graded and right:
+    correct = case["expected"] == "any" or (verdict.score == 1.0) == (case["expected"] == "pass")
+    if verdict.graded and correct:
         return ""
     return f"expected {case['expected']}, got {verdict.outcome} ({verdict.reason[:200]!a})"
 
 
 def in_private_namespace() -> bool:
-    """Whether mounts made here are seen by nobody else; a process that cannot be compared with the first is not."""
+    """Return whether this process has a mount namespace of its own; False if that cannot be determined."""
     try:
         return Path("/proc/self/ns/mnt").readlink() != Path("/proc/1/ns/mnt").readlink()
     except OSError:
         return False
 
 
-def _judge_apart(case: dict[str, Any]) -> str:
+def _judge_in_namespace(case: dict[str, Any]) -> str:
     private = ["unshare", "-m", "--propagation", "private"]
     if os.geteuid() != 0:
         private = ["unshare", "-U", "--map-current-user", *private[1:]]
     if not shutil.which("unshare") or subprocess.run([*private, "true"], capture_output=True).returncode:
-        return "not run: it is hostile, and no private mount namespace can be made here"
+        return "not run: the program is hostile, and no private mount namespace can be made on this machine"
     words = [*private, sys.executable, str(Path(__file__).resolve()), "--judge"]
     done = subprocess.run(words, input=json.dumps(case), capture_output=True, text=True, timeout=300)
     return done.stdout if done.returncode == 0 else f"the judge failed: {done.stderr[-300:]}"
@@ -92,30 +99,30 @@ def _judge_apart(case: dict[str, Any]) -> str:
 
 
 def ours(sandbox: LocalSandbox) -> Runner:
-    """Our own sandbox, through the same function that grades."""
+    """Return a runner for our sandbox, which calls the function that also grades."""
 
     def run(program: str, tests: list[tuple[str, str]]) -> bool:
-        listed = [{"input": given, "output": wanted} for given, wanted in tests]
+        listed = [{"input": text, "output": expected} for text, expected in tests]
         return run_tests(program, listed, sandbox=sandbox).passed == len(tests)
 
     return run
 
 
 def cold(prefix: Sequence[str] = ()) -> Runner:
-    """A new interpreter for each test."""
+    """Return a runner that starts a new interpreter for each test, after the words of ``prefix``."""
 
     def run(program: str, tests: list[tuple[str, str]]) -> bool:
         words = [*prefix, sys.executable, "-c", program]
         return all(
-            subprocess.run(words, input=given, capture_output=True, text=True, timeout=60).stdout == wanted
-            for given, wanted in tests
+            subprocess.run(words, input=text, capture_output=True, text=True, timeout=60).stdout == expected
+            for text, expected in tests
         )
 
     return run
 
 
 def manager() -> Runner:
-    """A manager's list, and a forked process that executes the program and appends the verdict to it."""
+    """Return a runner that forks a process for each test, which appends its verdict to a list of a manager."""
     context = multiprocessing.get_context("fork")
 
     def run(program: str, tests: list[tuple[str, str]]) -> bool:
@@ -132,43 +139,54 @@ def manager() -> Runner:
     return run
 
 
-def _execute(program: str, given: str, wanted: str, results: Any) -> None:
-    sys.stdin = io.StringIO(given)
+def _execute(program: str, text: str, expected: str, results: Any) -> None:
+    sys.stdin = io.StringIO(text)
     with contextlib.redirect_stdout(io.StringIO()) as output:
         exec(program, {"__name__": "__main__"})
-    results.append(output.getvalue() == wanted)
+    results.append(output.getvalue() == expected)
 
 
 def bubblewrap() -> list[str]:
-    """A prefix that gives a program the interpreter's files, and no network, host process or home."""
+    """Return a command prefix: the interpreter's files are readable; there is no network, host process or home."""
     words = ["bwrap", "--unshare-all", "--die-with-parent", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]
-    places = dict.fromkeys(("/usr", "/lib", "/lib64", sys.base_prefix, sys.prefix))
-    return words + [word for place in places if Path(place).exists() for word in ("--ro-bind", place, place)]
+    folders = dict.fromkeys(("/usr", "/lib", "/lib64", sys.base_prefix, sys.prefix))
+    return words + [word for folder in folders if Path(folder).exists() for word in ("--ro-bind", folder, folder)]
 
 
 def runners() -> Iterator[tuple[str, Runner]]:
-    """What can be compared here; what cannot is said."""
+    """Yield (name, runner) for everything that works on this machine; report the rest on stderr."""
     for level in STRONG:
         try:
             sandbox = LocalSandbox(level)
             yield f"ours: {sandbox.level}", ours(sandbox)
         except SandboxUnavailable as reason:
-            print(f"ours: {level}: not here ({reason})", file=sys.stderr)
+            print(f"ours: {level}: not available ({reason})", file=sys.stderr)
     yield "cold python", cold()
     if shutil.which("bwrap") and not subprocess.run([*bubblewrap(), "true"], capture_output=True).returncode:
         yield "bubblewrap + python", cold(bubblewrap())
     else:
-        print("bubblewrap: not installed, or it does not work here", file=sys.stderr)
+        print("bubblewrap: not installed, or not working on this machine", file=sys.stderr)
     yield "manager + process", manager()
 
 
 def measure(runner: Runner, program: str, tests: int, workers: int, seconds: float) -> dict[str, Any]:
-    """Programs for about so many seconds, by ``workers`` threads. What each starts for its first is not timed."""
+    """Run a program repeatedly in ``workers`` threads.
+
+    Args:
+        runner: How to run it.
+        program: Source that prints the sum of its two inputs.
+        tests: Number of tests per run.
+        workers: Number of threads.
+        seconds: Duration. Each thread does at least one run, after one that is not timed, which may start servers.
+
+    Returns:
+        Programs and tests per second, median and 99th percentile of a run in ms, and the number of wrong verdicts.
+    """
     data = [(f"{n} {n + 1}\n", f"{2 * n + 1}\n") for n in range(tests)]
     together = threading.Barrier(workers)
 
     def first(_: int) -> bool:
-        together.wait()  # so that each has a server of its own afterwards
+        together.wait()  # all at once, so that each thread starts a server of its own
         return runner(program, data)
 
     with ThreadPoolExecutor(workers) as threads:
@@ -179,8 +197,8 @@ def measure(runner: Runner, program: str, tests: int, workers: int, seconds: flo
         found: list[tuple[float, bool]] = []
         while time.perf_counter() - started < seconds or not found:
             before = time.perf_counter()
-            right = runner(program, data)
-            found.append((time.perf_counter() - before, right))
+            passed = runner(program, data)
+            found.append((time.perf_counter() - before, passed))
         return found
 
     with ThreadPoolExecutor(workers) as threads:
@@ -192,13 +210,13 @@ def measure(runner: Runner, program: str, tests: int, workers: int, seconds: flo
         "tests_per_s": tests * len(done) / spent,
         "p50_ms": statistics.median(times),
         "p99_ms": times[min(len(times) - 1, int(0.99 * len(times)))],
-        "wrong": wrong + sum(not right for _, right in done),
+        "wrong": wrong + sum(not passed for _, passed in done),
     }
 
 
 @contextlib.contextmanager
 def busy(times: int) -> Iterator[None]:
-    """So many busy processes for each core."""
+    """Keep ``times`` busy processes per core alive in the block."""
     words = [sys.executable, "-c", "while True: pass"]
     processes = [subprocess.Popen(words) for _ in range(times * (os.cpu_count() or 1))]
     try:
@@ -209,24 +227,35 @@ def busy(times: int) -> Iterator[None]:
             process.wait()
 
 
-def run_speed(seconds: float, load: int, say: Callable[[str], None] = print) -> list[dict[str, Any]]:
-    """A line for each program, number of tests and runner; load: busy processes for each core beside them."""
+def run_speed(seconds: float, load: int, write: Callable[[str], None] = print) -> list[dict[str, Any]]:
+    """Measure every program, number of tests and runner, and print a Markdown table.
+
+    Args:
+        seconds: Duration of each line.
+        load: Busy processes per core during the measurement.
+        write: Prints a line.
+    """
     workers = os.cpu_count() or 1
     rows: list[dict[str, Any]] = []
-    say("| program | tests | runner | programs/s | tests/s | p50 ms | p99 ms | wrong | vs cold |")
-    say("|---|---|---|---|---|---|---|---|---|")
+    write("| program | tests | runner | programs/s | tests/s | p50 ms | p99 ms | wrong | vs cold |")
+    write("|---|---|---|---|---|---|---|---|---|")
     compared = list(runners())
     with busy(load):
         for name, program in PROGRAMS.items():
             for tests in TESTS:
-                cell = [
-                    {"program": name, "tests": tests, "runner": who, **measure(how, program, tests, workers, seconds)}
-                    for who, how in compared
+                group = [
+                    {
+                        "program": name,
+                        "tests": tests,
+                        "runner": label,
+                        **measure(runner, program, tests, workers, seconds),
+                    }
+                    for label, runner in compared
                 ]
-                base = next(row["programs_per_s"] for row in cell if row["runner"] == "cold python")
-                for row in cell:
-                    say(_line(row, row["programs_per_s"] / base))
-                rows += cell
+                base = next(row["programs_per_s"] for row in group if row["runner"] == "cold python")
+                for row in group:
+                    write(_line(row, row["programs_per_s"] / base))
+                rows += group
     return rows
 
 
@@ -236,8 +265,8 @@ def _line(row: dict[str, Any], ratio: float) -> str:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Judge one case in a process apart (see ``_judge_apart``); 0."""
-    parser = argparse.ArgumentParser(prog="code_grading.py", description="Judge one code case, from standard input.")
+    """Judge one case from standard input, in a process of its own (see ``_judge_in_namespace``). Return 0."""
+    parser = argparse.ArgumentParser(prog="programs.py", description="Judge one code case, from standard input.")
     parser.add_argument("--judge", action="store_true", required=True, help="print what is wrong with the verdict")
     parser.parse_args(words)
     print(_judge(json.load(sys.stdin)), end="")
@@ -245,9 +274,11 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Those of the speed table."""
-    parser.add_argument("--seconds", type=float, default=3.0, help="for each line of the table (default 3)")
-    parser.add_argument("--load", type=int, default=0, help="busy processes for each core, beside (default 0)")
+    """Add the options of the speed table."""
+    parser.add_argument("--seconds", type=float, default=3.0, help="seconds for each line of the table (default: 3)")
+    parser.add_argument(
+        "--load", type=int, default=0, help="busy processes per core during the measurement (default: 0)"
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The graders that are compared, each a function from an item to True, False or None (failed), and their measure."""
+"""Graders to compare: functions from an item to True, False or None (failed) and seconds; and their measurement."""
 
 from __future__ import annotations
 
@@ -32,23 +32,26 @@ for line in sys.stdin:
 
 
 def ours(item: Item) -> tuple[bool | None, float]:
-    """``marft_envs.mathematics.grade``."""
+    """Grade with ``marft_envs.mathematics.grade``."""
     started = time.perf_counter()
     verdict = grade(item.reply, item.gold)
     return (verdict.score == 1.0 if verdict.graded else None), time.perf_counter() - started
 
 
 def strings(item: Item) -> tuple[bool | None, float]:
-    """Equality of what stands in the last box with the gold."""
+    """Compare the contents of the last ``\\boxed`` with the gold, as strings."""
     started = time.perf_counter()
     _, _, tail = item.reply.rpartition(r"\boxed{")
     return tail.rpartition("}")[0] == item.gold, time.perf_counter() - started
 
 
 class MathVerify:
-    """math-verify with its own defaults, in a process that is killed after ``hang_s`` seconds on one reply.
+    """math-verify with its default settings, in a process of its own.
 
-    Its time-outs use signals, so it has the main thread of that process to itself. Seconds are taken inside.
+    Its timeouts use signals, so it runs in the main thread of that process. Seconds are measured inside the process.
+
+    Args:
+        hang_s: Seconds after which the process is killed and the reply counts as failed.
     """
 
     def __init__(self, hang_s: float) -> None:
@@ -64,7 +67,14 @@ class MathVerify:
         self._stop()
 
     def judge(self, item: Item) -> tuple[bool | None, float]:
-        """math-verify's verdict; None where it was killed or died. ImportError where it is not installed."""
+        """Return math-verify's verdict and seconds.
+
+        Returns:
+            (verdict, seconds); the verdict is None if the process was killed or died.
+
+        Raises:
+            ImportError: math-verify is not installed.
+        """
         return self._exchange(self.process or self._start(), item, self.hang_s)
 
     def _exchange(self, process: subprocess.Popen[str], item: Item, limit_s: float) -> tuple[bool | None, float]:
@@ -88,11 +98,10 @@ class MathVerify:
             [sys.executable, "-c", _SERVER],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         )  # fmt: skip
-        warm, _ = self._exchange(
-            process, Item(r"\boxed{1}", "1", True), START_S
-        )  # its imports are not part of its time
-        if warm is None:
-            raise ImportError("math-verify does not start: pip install marft-envs[math]")
+        # The first reply includes the imports, which are not part of the measured time.
+        first, _ = self._exchange(process, Item(r"\boxed{1}", "1", True), START_S)
+        if first is None:
+            raise ImportError("math-verify does not start; install it with: pip install marft-envs[math]")
         return process
 
     def _stop(self) -> None:
@@ -106,14 +115,19 @@ class MathVerify:
 
 
 def measure(judge: Judge, items: Sequence[Item]) -> dict[str, Any]:
-    """Answers a second, times in ms, the worst in s, and false verdicts, over all items in order."""
+    """Grade all items in order.
+
+    Returns:
+        Number of answers, answers per second, median and 99th percentile in ms, worst time in s, and the numbers of
+        false accepts, false rejects and failures.
+    """
     seconds, accepted, rejected, failed = [], 0, 0, 0
     for item in items:
         result, taken = judge(item)
         seconds.append(taken)
         failed += result is None
-        accepted += result is True and not item.right
-        rejected += result is False and item.right
+        accepted += result is True and not item.correct
+        rejected += result is False and item.correct
     ordered = sorted(seconds)
     return {
         "answers": len(items),

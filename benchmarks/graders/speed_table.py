@@ -1,4 +1,4 @@
-"""The table of a speed run, and what a grader's throughput is to the others'."""
+"""Markdown table of the speed benchmark."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _COLUMNS = (
 
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
-    """A Markdown table, and a line for each group: ours against math-verify."""
+    """Return a Markdown table, followed by the ratio of our throughput to math-verify's for each group."""
     lines = ["| " + " | ".join(name for name, _ in _COLUMNS) + " |", "|" + "---|" * len(_COLUMNS)]
     lines += ["| " + " | ".join(form.format(row[name]) for name, form in _COLUMNS) + " |" for row in rows]
     for group in dict.fromkeys(row["group"] for row in rows):

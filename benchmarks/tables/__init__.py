@@ -1,1 +1,1 @@
-"""From figures to text and pictures."""
+"""Report of a comparison as text and figures, from its summary."""

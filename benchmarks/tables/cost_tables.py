@@ -1,4 +1,4 @@
-"""The report's tables of what training cost and how steady it was."""
+"""Cost tables of the report: budget, seconds per update, stability and explained variance."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from benchmarks.analysis.pairs import Summary
 from benchmarks.analysis.stability import FEW_AGENTS, TEAM
 from benchmarks.tables.layout import NOTHING, percent, short, table, wrapped
 
-# Shown in this order where the rows hold them: metric -> heading, and which extreme is the worrying one.
+# Metric -> heading, and the extreme that indicates a problem; in the order of the columns.
 STABILITY = {
     "clip_fraction": ("clipped", "max"),
     "kl_reference": ("KL pi_0", "max"),
@@ -36,7 +36,7 @@ BUDGET = {
 
 
 def _budget(figures: Summary) -> str:
-    """What one run used, and whether the arms used the same."""
+    """Return the budget of one run for each arm, and which entries are equal in all arms."""
     used = {arm: block for arm, block in figures["budget"].items() if block}
     if not used:
         return ""
@@ -52,11 +52,13 @@ def _budget(figures: Summary) -> str:
     unequal = [f"{name} (by {percent(gap) if gap >= 0.0005 else '<0.1'} %)" for name, gap in gaps.items() if gap > 0]
     if len(used) > 1:
         words = [f"equal in all arms: {', '.join(equal)}"] if equal else []
-        words += [f"differ: {', '.join(unequal)}"] if unequal else []
+        words += [f"different: {', '.join(unequal)}"] if unequal else []
         lines += wrapped("; ".join(words).capitalize() + ".", "  ")
     for arm, block in used.items():
         if block["not_cumulative"]:
-            lines.append(f"  NOTE: {arm}: {', '.join(block['not_cumulative'])} falls during a run; expected a total.")
+            lines.append(
+                f"  NOTE: {arm}: {', '.join(block['not_cumulative'])} falls during a run; expected a cumulative count."
+            )
     return "\n".join(lines)
 
 
@@ -65,7 +67,7 @@ def _relative_gap(values: Sequence[float]) -> float:
 
 
 def _seconds(figures: Summary) -> str:
-    """Seconds of one update and the stages they go to."""
+    """Return the seconds of one update by stage."""
     spent = {arm: block for arm, block in figures["seconds"].items() if block}
     stages = list(dict.fromkeys(stage for block in spent.values() for stage in block if stage != "wall_s"))
     rows = []
@@ -75,18 +77,18 @@ def _seconds(figures: Summary) -> str:
         shares = [(block.get(stage), wall or known) for stage in stages] + [(max(0.0, wall - known), wall)]
         rows.append([arm, f"{wall:.3f}" if wall else NOTHING, *(_share(part, whole) for part, whole in shares)])
     body = table(["arm", "one update", *stages, "other"], rows) if rows else ""
-    return f"Seconds of one update and where they go (mean over updates and seeds)\n{body}" if rows else ""
+    return f"Seconds of one update by stage (mean over updates and seeds)\n{body}" if rows else ""
 
 
 def _share(part: float | None, whole: float) -> str:
-    """`0.705 (19%)`; above a second two decimals are enough."""
+    """Format seconds with their share, as in ``0.705 (19%)``; two decimals from one second on."""
     if part is None or whole <= 0:
         return NOTHING
     return f"{part:.{2 if whole >= 1 else 3}f} ({100 * part / whole:.0f}%)"
 
 
 def _stability(figures: Summary) -> str:
-    """Per agent (a large team in a row), then for the team: mean of late updates, in brackets the worrying extreme."""
+    """Return the stability tables of the agents (one row for a large team) and of the team."""
     agents, team = [], []
     for arm, block in figures["stability"].items():
         members = [name for name in block if name != TEAM]
@@ -97,11 +99,11 @@ def _stability(figures: Summary) -> str:
         team += [(arm, TEAM, block[TEAM])] if TEAM in block else []
     tables = (_stability_table(agents), _stability_table(team))
     title = (
-        "Stability per agent: mean over the last quarter of updates (in brackets over all updates and seeds: the\n"
-        "smallest entropy, ESS and explained variance, else the largest value)"
+        "Stability per agent: mean over the last quarter of updates. In brackets, over all updates and seeds, the\n"
+        "smallest entropy, ESS and explained variance, and the largest value of the other metrics"
     )
     if any(name.startswith("all ") for _, name, _ in agents):
-        title += "; each agent's are in summary.json"
+        title += "; see summary.json for each agent"
     return "\n".join([title, *filter(None, tables)]) if any(tables) else ""
 
 
@@ -114,18 +116,19 @@ def _stability_table(found: Sequence[tuple[str, str, Summary]]) -> str:
 
 
 def _late(found: Summary | None, extreme: str) -> str:
+    """Format a metric as ``late mean (extreme)``."""
     return NOTHING if found is None or found["late"] is None else f"{short(found['late'])} ({short(found[extreme])})"
 
 
 def _explained(figures: Summary) -> str:
-    """What the critic explains at each place of a round, beside what the label of Task.progress alone would."""
-    found = {arm: places for arm, places in figures["explained_variance"].items() if places}
-    places = list(dict.fromkeys(place for block in found.values() for place in block))
-    rows = [[arm, *(_of_label(block.get(place)) for place in places)] for arm, block in found.items()]
-    title = "Explained variance of the critic by place in the round, mean over the last quarter of updates"
+    """Return the critic's explained variance by position, and its share of what the label alone would explain."""
+    found = {arm: by_position for arm, by_position in figures["explained_variance"].items() if by_position}
+    positions = list(dict.fromkeys(position for block in found.values() for position in block))
+    rows = [[arm, *(_of_label(block.get(position)) for position in positions)] for arm, block in found.items()]
+    title = "Explained variance of the critic by position in the round, mean over the last quarter of updates"
     if any(figures["ceiling"] is not None for block in found.values() for figures in block.values()):
-        title += " (% of what the label explains)"
-    return f"{title}\n{table(['arm', *places], rows)}" if rows else ""
+        title += "\n(in brackets: % of what the label of Task.progress alone explains)"
+    return f"{title}\n{table(['arm', *positions], rows)}" if rows else ""
 
 
 def _of_label(found: Summary | None) -> str:

@@ -1,4 +1,4 @@
-"""Fixed-width layout of the report: tables that wrap by columns, and how figures are written."""
+"""Layout of the text report: fixed-width tables that wrap by columns, and number formats."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ NOTHING = "-"
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]], keys: int = 1) -> str:
-    """Fixed-width table; columns that exceed WIDTH go to a further block, which repeats the first `keys` columns."""
+    """Return a fixed-width table.
+
+    Args:
+        headings: Headings of the columns.
+        rows: Cells of each row.
+        keys: Number of label columns. Columns that exceed WIDTH continue in a further block, which repeats the labels.
+    """
     widths = [max(len(row[i]) for row in [headings, *rows]) for i in range(len(headings))]
     blocks: list[list[int]] = [[]]
     for column in range(keys, len(headings)):
@@ -28,37 +34,46 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]], keys: int = 1)
 
 
 def percent(value: float | None) -> str:
-    """Fraction as a percentage with one decimal."""
+    """Format a fraction as a percentage with one decimal."""
     return NOTHING if value is None else f"{100 * value:.1f}"
 
 
 def points(value: float | None) -> str:
-    """Difference of fractions in signed percentage points; nothing but zero prints as 0.0 without a sign."""
+    """Format a difference of fractions in percentage points with a sign; what rounds to zero is 0.0 without one."""
     text = NOTHING if value is None else f"{100 * value:+.1f}"
     return "0.0" if text in ("+0.0", "-0.0") else text
 
 
 def with_interval(found: dict[str, Any]) -> str:
-    """`81.9 [79.0, 84.8]`; the part of an interval outside 0 to 100 % is cut."""
+    """Format an accuracy as ``81.9 [79.0, 84.8]``, with the interval clipped to 0 to 100 %."""
     low, high = found["low"], found["high"]
     inside = [None if edge is None else min(1.0, max(0.0, edge)) for edge in (low, high)]
     return f"{percent(found['mean']):>5} {bracket(inside[0], inside[1], percent)}"
 
 
 def bracket(low: float | None, high: float | None, write: Callable[[float | None], str]) -> str:
+    """Format an interval; ``write`` formats its ends."""
     return "[no interval]" if low is None or high is None else f"[{write(low)}, {write(high)}]"
 
 
 def p_value(value: float | None) -> str:
+    """Format a p value with three decimals."""
     return NOTHING if value is None else "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def plain(value: Any) -> str:
+    """Format a mapping as ``key value, key value``, and anything else as str does."""
     return ", ".join(f"{key} {inner}" for key, inner in value.items()) if isinstance(value, dict) else str(value)
 
 
 def wrapped(text: str, indent: str, *, whole_words: bool = False) -> list[str]:
-    """whole_words: no break at a hyphen or inside a long word, so that a command can be copied."""
+    """Wrap text into lines of at most WIDTH characters.
+
+    Args:
+        text: Text without line breaks.
+        indent: Indentation of the first line; the others are indented by two more characters.
+        whole_words: Do not break at hyphens or inside long words, so that a command can be copied.
+    """
     return textwrap.wrap(
         text,
         WIDTH,
@@ -70,10 +85,10 @@ def wrapped(text: str, indent: str, *, whole_words: bool = False) -> list[str]:
 
 
 def short(value: float) -> str:
-    """Two significant digits below 10, so that 0.0031 and 2.9 both read well."""
+    """Format a number with two significant digits below 10, so that 0.0031 and 2.9 are both readable."""
     return f"{value:.2g}" if abs(value) < 9.95 else f"{value:.1f}" if abs(value) < 1000 else f"{value:.0f}"
 
 
 def rate(value: float | None) -> str:
-    """A learning rate as people write it: 0.0003."""
+    """Format a learning rate, for example 0.0003."""
     return NOTHING if value is None else f"{value:g}"

@@ -1,4 +1,4 @@
-"""The report's tables of differences between arms: at each arm's best rate, at the same rate, at equal tokens."""
+"""Tables of the differences between arms: at the selected rates, at equal rates, at equal tokens; and of the sweep."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ METHODS = {
 
 
 def arms_of(figures: Summary) -> list[tuple[str, str, Summary]]:
-    """(mode, arm, figures) of every arm in every mode."""
+    """Return (mode, arm, figures) for every arm in every mode."""
     return [(mode, arm, block) for mode, modes in figures["modes"].items() for arm, block in modes["arms"].items()]
 
 
 def _pairs(figures: Summary) -> str:
-    """Paired differences with interval, power and the word."""
+    """Return the paired differences with interval, verdict and power."""
     pairs = [(mode, pair) for mode, block in figures["modes"].items() for pair in block["pairs"]]
     if not pairs:
         return ""
@@ -31,7 +31,7 @@ def _pairs(figures: Summary) -> str:
     headings += [*(["p (Holm)"] if several else []), "P(better)", "items +/-/all"]
     rows = [_pair_row(mode, pair, several) for mode, pair in pairs]
     lines = ["Paired difference of final accuracy in points, first arm minus second, on the same seeds and items"]
-    lines += [table(headings, rows, keys=2), *_pair_words(pairs, "tasks")]
+    lines += [table(headings, rows, keys=2), *_notes(pairs, "tasks")]
     return "\n".join(lines)
 
 
@@ -48,25 +48,30 @@ def _pair_row(mode: str, pair: Summary, several: bool) -> list[str]:
 
 
 def _detectable(pair: Summary) -> str:
-    """Nothing where the seeds show no spread."""
+    """Format the minimum detectable effect; nothing if all seeds agree."""
     return percent(pair.get("minimum_detectable") or None)
 
 
 def _p(pair: Summary, name: str) -> str:
-    """Nothing for identical arms: there was no difference to test."""
+    """Format a p value; nothing for identical arms, where there is no difference to test."""
     return NOTHING if pair["verdict"] == IDENTICAL else p_value(pair.get(name))
 
 
 def _verdict(pair: Summary) -> str:
-    """The word; a star where Holm's correction takes the difference back."""
+    """Return the verdict, with a star if it does not hold after Holm's correction."""
     holm = pair["p_holm"]
     word: str = pair["verdict"]
-    taken_back = word not in (INCONCLUSIVE, IDENTICAL) and holm is not None and holm >= SIGNIFICANT
-    return word + (" *" if taken_back else "")
+    withdrawn = word not in (INCONCLUSIVE, IDENTICAL) and holm is not None and holm >= SIGNIFICANT
+    return word + (" *" if withdrawn else "")
 
 
-def _pair_words(pairs: Sequence[tuple[str, Summary]], family: str) -> list[str]:
-    """What the table cannot say, each remark once with the pairs it holds for. family: what Holm corrects over."""
+def _notes(pairs: Sequence[tuple[str, Summary]], family: str) -> list[str]:
+    """Return the notes below a table of pairs, each with the pairs to which it applies.
+
+    Args:
+        pairs: (mode, figures) of each row.
+        family: Name of what Holm's correction is over.
+    """
     methods = sorted({pair["method"] for _, pair in pairs if not pair.get("method", "none").startswith("none")})
     lines = [f"  Interval: {', '.join(METHODS[method] for method in methods)}."] if methods else []
     remarks: dict[str, dict[str, None]] = {}
@@ -77,44 +82,46 @@ def _pair_words(pairs: Sequence[tuple[str, Summary]], family: str) -> list[str]:
         where = "all pairs" if len(names) == len(pairs) else ", ".join(names)
         lines += wrapped(f"{remark} ({where}).", "  ")
     if any(_verdict(pair).endswith("*") for _, pair in pairs):
-        lines.append(f"  * not after Holm's correction over the {family}: treat as inconclusive.")
+        lines.append(f"  * not significant after Holm's correction over {family}: treat as inconclusive.")
     return lines
 
 
 def _remarks(pair: Summary) -> list[str]:
-    """Whole sentences about what limits one comparison."""
-    said = [f"{pair['reason'].capitalize()}, therefore {INCONCLUSIVE}"] if pair["reason"] else []
+    """Return what limits one comparison, as sentences."""
+    remarks = [f"{pair['reason'].capitalize()}, therefore {INCONCLUSIVE}"] if pair["reason"] else []
     if pair["unpaired_seeds"] and pair["seeds"]:
-        said.append(f"Only seeds finished in both arms are compared: {', '.join(map(str, pair['seeds']))}; "
+        remarks.append(f"Only seeds finished in both arms are compared: {', '.join(map(str, pair['seeds']))}; "
                     f"{pair['unpaired_seeds']} finished in one arm only")  # fmt: skip
     if pair.get("items_left_out"):
-        said.append(f"{pair['items_left_out']} items graded in one arm only are left out")
+        remarks.append(f"{pair['items_left_out']} items that were graded in one arm only are left out")
     if pair["verdict"] == IDENTICAL:
-        said.append("Identical on every item of every seed")
+        remarks.append("Identical on every item of every seed")
     elif len(pair["seeds"]) > 1 and pair["minimum_detectable"] == 0:
-        said.append("The same difference in every seed, so the seeds show no spread and there is no MDE")
-    return said
+        remarks.append("The difference is the same in every seed, so there is no spread and no MDE")
+    return remarks
 
 
-def _trials(figures: Summary) -> str:
-    """Every learning rate of every arm: what it was chosen by, and what came of it."""
-    trials = figures["rates"]["trials"]
-    if not trials:
+def _sweep(figures: Summary) -> str:
+    """Return the learning-rate sweep: the training reward that selects a rate, and the accuracy after training."""
+    sweep = figures["rates"]["sweep"]
+    if not sweep:
         return ""
-    modes = list(trials[0]["after"])
+    modes = list(sweep[0]["after"])
     rows = [
-        [trial["arm"], rate(trial["rate"]), f"{len(trial['seeds'])}/{trial['started']}", percent(trial["reward"]),
-         "*" if trial["chosen"] else "", f"{trial['collapsed']}/{len(trial['seeds'])}",
-         *(with_interval(after) if (after := trial["after"][mode]) else NOTHING for mode in modes)] for trial in trials
+        [entry["arm"], rate(entry["rate"]), f"{len(entry['seeds'])}/{entry['started']}", percent(entry["reward"]),
+         "*" if entry["selected"] else "", f"{entry['collapsed']}/{len(entry['seeds'])}",
+         *(with_interval(after) if (after := entry["after"][mode]) else NOTHING for mode in modes)] for entry in sweep
     ]  # fmt: skip
-    headings = ["arm", "rate", "seeds", "reward", "chosen", "collapsed", *(f"{mode} after" for mode in modes)]
-    title = "All trials of the learning rate, accuracy in %. The choice is by the reward, the mean training reward (%)"
-    title += "\nof the last quarter of updates"
+    headings = ["arm", "rate", "seeds", "reward", "selected", "collapsed", *(f"{mode} after" for mode in modes)]
+    title = (
+        "Learning-rate sweep: accuracy in %. The rate with the highest reward is selected: the mean training reward\n"
+    )
+    title += "in % over the last quarter of updates"
     return f"{title}\n{table(headings, rows, keys=2)}"
 
 
 def _same_rate(figures: Summary) -> str:
-    """Steps of the ladder with the learning rate held equal."""
+    """Return the differences between neighbours on the ladder at equal learning rates."""
     pairs = figures["rates"]["same_rate"]
     if not pairs:
         return ""
@@ -124,20 +131,22 @@ def _same_rate(figures: Summary) -> str:
          _detectable(pair), str(len(pair["seeds"])), _p(pair, "p"), _p(pair, "p_holm")] for pair in pairs
     ]  # fmt: skip
     headings = ["mode", "rate", "pair", "diff.", "95 % interval", "verdict", "MDE", "seeds", "p", "p (Holm)"]
-    lines = ["The same at equal learning rates, steps of the ladder (Holm over tasks and rates)"]
-    words = _pair_words([(f"{pair['mode']} {rate(pair['rate'])}", pair) for pair in pairs], "tasks and rates")
-    return "\n".join([*lines, table(headings, rows, keys=3), *words])
+    lines = ["Paired difference at equal learning rates, neighbours on the ladder (Holm over tasks and rates)"]
+    notes = _notes([(f"{pair['mode']} {rate(pair['rate'])}", pair) for pair in pairs], "tasks and rates")
+    return "\n".join([*lines, table(headings, rows, keys=3), *notes])
 
 
 def _equal_tokens(figures: Summary) -> str:
-    """The differences where every arm had generated as many tokens as the most frugal run in all."""
+    """Return the differences at equal generated tokens."""
     known = {mode: block["equal_tokens"] for mode, block in figures["modes"].items() if block["equal_tokens"]}
     if not known:
         return ""
     budget, spread = next((found["tokens"], found["spread"]) for found in known.values())
     if spread < SAME_TOKENS:
-        told = f"At equal tokens: as above; the runs' generated tokens lie within {percent(spread)} % of each other."
-        return "\n".join(wrapped(told, ""))
+        text = (
+            f"At equal tokens: as above, since the runs' generated tokens are within {percent(spread)} % of each other."
+        )
+        return "\n".join(wrapped(text, ""))
     rows = []
     for mode, found in known.items():
         for pair in found["pairs"]:
@@ -145,9 +154,9 @@ def _equal_tokens(figures: Summary) -> str:
             interval = bracket(pair["low"], pair["high"], points)
             name = f"{pair['first']} - {pair['second']}"
             rows.append([mode, name, *levels, points(pair["mean"]), interval, pair["verdict"]])
-    title = f"The same at equal tokens: accuracy in % after {budget:,.0f} generated tokens of training"
+    title = f"Paired difference at equal tokens: accuracy in % after {budget:,.0f} generated training tokens"
     headings = ["mode", "pair", "first", "second", "diff.", "95 % interval", "verdict"]
     return f"{title}\n{table(headings, rows, keys=2)}"
 
 
-PARTS: tuple[Callable[[Summary], str], ...] = (_pairs, _trials, _same_rate, _equal_tokens)
+PARTS: tuple[Callable[[Summary], str], ...] = (_pairs, _sweep, _same_rate, _equal_tokens)

@@ -1,4 +1,4 @@
-"""The report's head: what was run, from where, in which fields the arms differ, and what a reader has to know first."""
+"""Head of the report: configuration, provenance, warnings, and the fields in which the arms differ."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LONGEST = 60  # characters of an environment argument
 
 
 def head(summary: Summary) -> str:
-    """Everything above the first task."""
+    """Return everything above the first task."""
     lines = ["COMPARISON OF LEARNERS"]
     lines += _few_seeds(summary["tasks"])
     provenance = summary["provenance"]
@@ -23,17 +23,17 @@ def head(summary: Summary) -> str:
         lines += _session(session)
     tasks = summary["config"].get("tasks", {})
     for task, config in tasks.items():
-        lines += wrapped(f"{task}: {_ran(config)}", "  ")
+        lines += wrapped(f"{task}: {_task_settings(config)}", "  ")
     for task, models in (provenance.get("models") or {}).items():
-        told = ", ".join(f"{model['name']} {model['revision']} (sha256 {model['sha256'][:12]})" for model in models)
-        lines += wrapped(f"{task}: model {told}{_data(provenance, task)}", "  ")
+        names = ", ".join(f"{model['name']} {model['revision']} (sha256 {model['sha256'][:12]})" for model in models)
+        lines += wrapped(f"{task}: model {names}{_data(provenance, task)}", "  ")
     for note in summary["notes"]:
         lines += wrapped(f"NOTE: {note}", "  ")
     return "\n\n".join(["\n".join(lines), *_arms(tasks)])
 
 
 def _few_seeds(tasks: Mapping[str, Any]) -> list[str]:
-    """A warning where an arm of a task has fewer than FEW_SEEDS finished seeds."""
+    """Return a warning if an arm of a task has fewer than FEW_SEEDS finished seeds."""
     fewest = {}
     for task, figures in tasks.items():
         counts = [len(block["seeds"]) for mode in figures["modes"].values() for block in mode["arms"].values()]
@@ -42,8 +42,8 @@ def _few_seeds(tasks: Mapping[str, Any]) -> list[str]:
     if not fewest:
         return []
     same = len(fewest) == len(tasks) and len(set(fewest.values())) == 1
-    told = next(iter(fewest.values())) if same else ", ".join(f"{task} {seeds}" for task, seeds in fewest.items())
-    return wrapped(f"{told}: this shows that it runs; for a claim take five or more", "  ")
+    listed = next(iter(fewest.values())) if same else ", ".join(f"{task} {seeds}" for task, seeds in fewest.items())
+    return wrapped(f"{listed}: enough to show that training runs; a claim needs five or more", "  ")
 
 
 def _seeds(count: int) -> str:
@@ -51,26 +51,29 @@ def _seeds(count: int) -> str:
 
 
 def _session(session: Mapping[str, Any]) -> list[str]:
-    """One start of the comparison; the words that were typed, where they are known."""
+    """Return the lines of one session: when, where and with which code the comparison was started."""
     commit = f", commit {session['commit']}" if session.get("commit") else ""
     lines = wrapped(f"started {session['started']} on {session['hardware']}; code {session['sources']}{commit}; "
                     f"{plain(session['versions'])}", "  ")  # fmt: skip
     if session.get("command"):
-        lines += wrapped(f"with: {_ascii(session['command'])}", "    ", whole_words=True)
+        lines += wrapped(f"command: {_ascii(session['command'])}", "    ", whole_words=True)
     return lines
 
 
-def _ran(config: Mapping[str, Any]) -> str:
-    """``30 updates, 128 episodes per update, ...; math_v0(dataset=relay)``: a task's part of the configuration."""
+def _task_settings(config: Mapping[str, Any]) -> str:
+    """Return the settings of a task, as in ``30 updates, 128 episodes per update, ...; math_v0(dataset=relay)``."""
     decoding, single = config.get("decoding", {}), "single" in config.get("learners", {})
-    known = [
+    parts = [
         ("{} updates", config.get("updates")),
         ("{} episodes per update", config.get("episodes")),
         ("temperature {:g}", decoding.get("temperature")),
-        ("at most {} tokens a reply" + " (single: the team's together)" * single, decoding.get("max_new_tokens")),
-        ("{} held-out items", config.get("evaluation_items")),
+        (
+            "at most {} tokens per reply" + " (single: of the whole team together)" * single,
+            decoding.get("max_new_tokens"),
+        ),
+        ("{} held-out problems", config.get("evaluation_items")),
     ]
-    numbers = ", ".join(words.format(value) for words, value in known if value is not None)
+    numbers = ", ".join(words.format(value) for words, value in parts if value is not None)
     arguments = ", ".join(f"{key}={_short(value)}" for key, value in config.get("environment_arguments", {}).items())
     return f"{numbers}; {config.get('environment', '')}({arguments})"
 
@@ -85,31 +88,31 @@ def _ascii(text: str) -> str:
 
 
 def _data(provenance: Summary, task: str) -> str:
-    """Which problems, and what a team scores that answers nothing."""
+    """Return the hashes of a task's problems, and the score of a team that answers nothing."""
     data = (provenance.get("data") or {}).get(task)
     if not data:
         return ""
-    told = ", ".join(f"{split} {data[split]['sha256']}" for split in ("train", "test"))
+    hashes = ", ".join(f"{split} {data[split]['sha256']}" for split in ("train", "test"))
     score = data["negative_control"]
-    words = f"; problems by sha256: {told}; a team that answers nothing scores {percent(score)} %"
-    return words + ("" if score == 0 else " (EXPECTED 0: do not believe this grader)")
+    words = f"; problems (sha256): {hashes}; a team that answers nothing scores {percent(score)} %"
+    return words + ("" if score == 0 else " (EXPECTED 0: do not trust this grader)")
 
 
 def _arms(tasks: Mapping[str, Any]) -> list[str]:
-    """Tables of the learners' fields that differ between arms; tasks with the same one share it."""
+    """Return tables of the learner's fields that differ between arms; tasks with the same table share it."""
     found: dict[str, list[str]] = {}
     for task, config in tasks.items():
         text = _differing(config.get("learners", {}))
         if text:
             found.setdefault(text, []).append(task)
     return [
-        f"Fields of the learner in which the arms differ ({', '.join(names)}), the learning rate aside\n{text}"
+        f"Fields of the learner in which the arms differ, except the learning rate ({', '.join(names)})\n{text}"
         for text, names in found.items()
     ]
 
 
 def _differing(learners: Mapping[str, Mapping[str, Any]]) -> str:
-    """An arm a row, a field a column. "" where nothing differs; the learning rates stand with each task."""
+    """Return a table with a row per arm and a column per field that differs; empty if none does."""
     names = dict.fromkeys(name for learner in learners.values() for name in learner)
     fields = [name for name in names if len({str(learner.get(name)) for learner in learners.values()}) > 1]
     rows = [[arm, *(_short(learner.get(name)) for name in fields)] for arm, learner in learners.items()]

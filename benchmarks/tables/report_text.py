@@ -1,4 +1,4 @@
-"""The report as plain fixed-width text of at most 110 columns, ASCII only; reads a summary, computes no figure."""
+"""Text of the report: ASCII of at most 110 columns. Formats a summary and computes no figure."""
 
 from __future__ import annotations
 
@@ -13,11 +13,15 @@ from benchmarks.tables.pair_tables import PARTS as PAIRS
 from benchmarks.tables.pair_tables import arms_of
 from benchmarks.tables.report_head import head
 
-FLAT = 0.02  # greedy accuracy that rises by less has not risen
+FLAT = 0.02  # a smaller rise of greedy accuracy counts as none
 
 
 def render_text(summary: Summary) -> str:
-    """The whole report; ends with a newline."""
+    """Return the whole report, which ends with a newline.
+
+    Args:
+        summary: Result of ``summarise``.
+    """
     blocks = [head(summary)]
     for task, figures in summary["tasks"].items():
         blocks += [_title(task, figures), *(part(figures) for part in PARTS)]
@@ -25,40 +29,42 @@ def render_text(summary: Summary) -> str:
 
 
 def _title(task: str, figures: Summary) -> str:
-    """Task, how many runs are finished, which are not, and the learning rates."""
+    """Return the heading of a task: its finished and unfinished runs and the learning rates."""
     runs = figures["runs"]
     title = f"TASK {task}: {runs['finished']} of {runs['planned']} runs finished, {figures['updates']} updates"
     lines = [title, "=" * min(len(title), WIDTH)]
     if runs["unfinished"]:
-        where = ", ".join(map(_run_name, runs["unfinished"]))
-        lines += wrapped(f"Unfinished and left out of every figure below: {where}.", "")
+        names = ", ".join(map(_run_name, runs["unfinished"]))
+        lines += wrapped(f"Unfinished, and left out of all figures below: {names}.", "")
     missing = runs["planned"] - runs["finished"] - len(runs["unfinished"])
     if missing > 0:
-        lines.append(f"Planned runs without any row yet: {missing}.")
+        lines.append(f"Planned runs that have not started: {missing}.")
     return "\n".join([*lines, *_rates(figures["rates"])])
 
 
 def _run_name(run: Summary) -> str:
-    trial = f" lr {rate(run['rate'])}" if "rate" in run else ""
-    return f"{run['arm']}{trial} seed {run['seed']} (update {run['update']})"
+    setting = f" lr {rate(run['rate'])}" if "rate" in run else ""
+    return f"{run['arm']}{setting} seed {run['seed']} (update {run['update']})"
 
 
 def _rates(rates: Summary) -> list[str]:
-    """Which learning rate each arm has in the tables, and how it came by it."""
-    named = {arm: value for arm, value in rates["chosen"].items() if value is not None}
-    if not named:
+    """Return the learning rate of each arm in the tables, and how it was selected."""
+    learning = {arm: value for arm, value in rates["selected"].items() if value is not None}
+    if not learning:
         return []
-    counts = {arm: max(1, sum(trial["arm"] == arm for trial in rates["trials"])) for arm in named}
-    told = ", ".join(f"{arm} {rate(value)}" for arm, value in named.items())
-    number = "one trial each" if set(counts.values()) == {1} else f"the best of {max(counts.values())} trials of each"
+    counts = {arm: max(1, sum(entry["arm"] == arm for entry in rates["sweep"])) for arm in learning}
+    listed = ", ".join(f"{arm} {rate(value)}" for arm, value in learning.items())
+    number = (
+        "one rate for each arm" if set(counts.values()) == {1} else f"selected from {max(counts.values())} for each arm"
+    )
     if len(set(counts.values())) > 1:
-        number = "UNEQUAL numbers of trials: " + ", ".join(f"{arm} {count}" for arm, count in counts.items())
-    by = ", by training reward, never by a test item" if max(counts.values()) > 1 else ""
-    return wrapped(f"Learning rates: {told} ({number}{by}).", "")
+        number = "UNEQUAL numbers of rates: " + ", ".join(f"{arm} {count}" for arm, count in counts.items())
+    by = ", by training reward, never by held-out items" if max(counts.values()) > 1 else ""
+    return wrapped(f"Learning rates: {listed} ({number}{by}).", "")
 
 
 def _accuracy(figures: Summary) -> str:
-    """Before and after, with intervals, and every seed's final accuracy."""
+    """Return the accuracy before and after training, and every seed's final accuracy."""
     blocks = arms_of(figures)
     if not blocks:
         return ""
@@ -69,15 +75,17 @@ def _accuracy(figures: Summary) -> str:
     single = [len(block["seeds"]) == 1 for _, _, block in blocks]
     title = "Team accuracy in % [95 % t interval over seeds]"
     if all(single):
-        title = "Team accuracy in % of one seed [95 % Wilson interval over items: of that model, not of other seeds]"
+        title = (
+            "Team accuracy in % of one seed [95 % Wilson interval over items: about this model, not about other seeds]"
+        )
     elif any(single):
-        title += "\nAn arm with one seed: [Wilson interval over items]; it speaks of that model, not of other seeds"
+        title += "\nAn arm with one seed has a Wilson interval over items: about this model, not about other seeds"
     body = table(["mode", "arm", "seeds", "before", "after", "IQM after"], rows, keys=2)
     return "\n\n".join(filter(None, [f"{title}\n{body}", _sharpening(figures), _finals(figures)]))
 
 
 def _sharpening(figures: Summary) -> str:
-    """Where sampling surely rises, but to no more than greedy decoding's start, and greedy decoding does not rise."""
+    """Return a note about arms whose sampled accuracy only approaches the greedy accuracy before training."""
     modes = figures["modes"]
     if not {"sampled", "greedy"} <= set(modes):
         return ""
@@ -86,20 +94,21 @@ def _sharpening(figures: Summary) -> str:
     if not below:
         return ""
     start = max(greedy[arm]["before"]["mean"] for arm in below)
-    told = f"Greedy decoding starts at {percent(start)} %, above the end of sampling, and does not rise "
-    told += f"({', '.join(below)}): what rises is how surely the team says what it knew (sharpening)."
-    return "\n".join(wrapped(told, ""))
+    text = f"Greedy accuracy starts at {percent(start)} %, above the final sampled accuracy, and does not rise "
+    text += f"({', '.join(below)}): the team became more confident in answers that it already knew (sharpening)."
+    return "\n".join(wrapped(text, ""))
 
 
 def _sharpens(sampled: Summary, greedy: Summary) -> bool:
     start = greedy["before"]["mean"]
     least = sampled["gain"]["low"]  # None with one seed
+    # A rise that may be noise is not called sharpening: the interval of the gain must exclude 0.
     rises = least is not None and least > 0 and sampled["after"]["mean"] <= start
     return rises and greedy["after"]["mean"] < start + FLAT
 
 
 def _finals(figures: Summary) -> str:
-    """All seeds, side by side."""
+    """Return a table of the final accuracy of every seed."""
     seeds = sorted({seed for _, _, block in arms_of(figures) for seed in block["seeds"]})
     rows = []
     for mode, arm, block in arms_of(figures):
@@ -109,7 +118,7 @@ def _finals(figures: Summary) -> str:
 
 
 def _course(figures: Summary) -> str:
-    """How training went: area, threshold, the best evaluation on the way, falls."""
+    """Return the course of training: area under the curve, level, best evaluation and falls."""
     rows = []
     for mode, arm, block in arms_of(figures):
         area, seeds = block["area_under_curve"], len(block["seeds"])
@@ -126,14 +135,14 @@ def _course(figures: Summary) -> str:
 
 
 def _unscored(figures: Summary) -> str:
-    """Texts without an answer, and items without a verdict."""
+    """Return the shares of answers without an answer in them, and of items without a verdict."""
     rows = [
         [mode, arm, str(block["graded"]), _share(block["no_answer"], block["answers"]),
          _share(block["not_graded"], block["graded"] + block["not_graded"]), _training_faults(figures, arm)]
         for mode, arm, block in arms_of(figures)
     ]  # fmt: skip
     headings = ["mode", "arm", "items", "NO_ANSWER", "NOT_GRADED", "NOT_GRADED in training"]
-    title = "Answers of the final evaluations, all seeds: % (how many)"
+    title = "Answers of the final evaluations, all seeds: % (count)"
     return f"{title}\n{table(headings, rows, keys=2)}" if rows else ""
 
 
@@ -143,7 +152,7 @@ def _training_faults(figures: Summary, arm: str) -> str:
 
 
 def _threshold(level: float | None, block: Summary, last: int) -> str:
-    """`5 to 56.7 (4/5)`: median updates to the level, and how many seeds reached it."""
+    """Format the median updates to the level and the seeds that reach it, as in ``5 to 56.7 (4/5)``."""
     if level is None:
         return NOTHING
     middle = block["updates_to_threshold"]
@@ -152,16 +161,16 @@ def _threshold(level: float | None, block: Summary, last: int) -> str:
 
 
 def _share(count: float, of: float) -> str:
-    """`1.2 (3)`: percent, and how many."""
+    """Format a share as ``1.2 (3)``: percent and count."""
     return f"{percent(count / of)} ({count:g})" if of else NOTHING
 
 
 def _cooperation(figures: Summary) -> str:
-    """Whether the agents need each other, and what they write."""
+    """Return the effect of shuffling messages, and statistics of what the agents write."""
     drops = [
-        [arm, speaker, *(_drop(ends.get(end)) for end in ("before", "after"))]
+        [arm, speaker, *(_drop(found.get(name)) for name in ("before", "after"))]
         for arm, speakers in figures["cooperation"].items()
-        for speaker, ends in speakers.items()
+        for speaker, found in speakers.items()
     ]
     written = [
         [arm, agent, f"{f['tokens']:.1f}", percent(f["empty"]), percent(f["repeated"]), percent(f["distinct"])]
@@ -173,13 +182,14 @@ def _cooperation(figures: Summary) -> str:
         title = "Cooperation: drop of sampled accuracy in points when a speaker's messages are shuffled"
         parts.append(f"{title}\n{table(['arm', 'speaker', 'drop before', 'drop after'], drops, keys=2)}")
     if written:
-        title = "Messages of the final sampled evaluation (of an agent's replies, in %)"
-        heads = ["arm", "agent", "tokens a reply", "empty", "repeated", "distinct"]
+        title = "Messages of the final sampled evaluation: tokens per reply, and shares of the agent's replies in %"
+        heads = ["arm", "agent", "tokens per reply", "empty", "repeated", "distinct"]
         parts.append(f"{title}\n{table(heads, written, keys=2)}")
     return "\n\n".join(parts)
 
 
 def _drop(found: Summary | None) -> str:
+    """Format a drop in points with its interval."""
     if found is None:
         return NOTHING
     low, high = points(found["low"]), points(found["high"])
@@ -190,27 +200,27 @@ PARTS: tuple[Callable[[Summary], str], ...] = (_accuracy, *PAIRS, _course, _unsc
 
 
 def _legend(summary: Summary) -> str:
-    """The words the tables use, once."""
+    """Return the glossary of the tables."""
     words = {
         "before, after": "accuracy before training and after the last update, on held-out problems",
         "IQM": "interquartile mean over seeds: the middle half of them",
         "MDE": "minimum detectable effect: smallest true difference, in points, that a paired t-test with this spread "
                "and number of seeds finds with power 0.8 at level 0.05",
-        "p": "two-sided, by the method of the interval",
-        "p (Holm)": "corrected over the tasks, for each pair of arms and decoding mode",
+        "p": "two-sided p value, by the method of the interval",
+        "p (Holm)": "p after Holm's correction over the tasks, for each pair of arms and decoding mode",
         "inconclusive": "the 95 % interval of the difference contains 0 or does not exist",
-        "identical": "the same score on every item of every seed: no difference to test, so no p and no MDE",
-        "P(better)": "chance that a run of the first arm ends above a run of the second, ties counted half",
-        "items +/-/all": "discordant items over all seeds: first arm scores higher / second arm higher / all",
-        "area": "area under the curve per update: the mean accuracy on the way",
-        "level": "half-way from the mean start to the best mean end; median updates (seeds that reach it)",
-        "best by training": "accuracy after the updates with the highest training reward: no test item chose that",
-        "fall": "points below the run's own running best: largest, mean and max over seeds; max at the end",
-        "collapsed": f"runs that end more than {100 * COLLAPSE_FALL:.0f} points below their own running best",
-        "NO_ANSWER": "of all graded texts; NOT_GRADED: of all items, a fault of the grader, in no accuracy",
-        "drop": "fall of the score when the speaker's messages are shuffled between episodes; 0: nobody needs it",
-        "expl. var.": "what the critic explains of the returns, and its share of what knowing the label of "
-                      "Task.progress alone would explain; a critic that reads the problem, too, may pass 100 %",
+        "identical": "the same score on every item of every seed: there is no difference to test, so no p and no MDE",
+        "P(better)": "probability that a run of the first arm ends above a run of the second; a tie counts half",
+        "items +/-/all": "items of all seeds: first arm scores higher / second arm scores higher / all",
+        "area": "area under the learning curve divided by the updates: mean accuracy during training",
+        "level": "half-way from the mean start to the best mean end; median updates to it (seeds that reach it)",
+        "best by training": "accuracy at the evaluation with the highest training reward before it",
+        "fall": "points below the run's best accuracy so far: largest fall, mean and max over seeds; max at the end",
+        "collapsed": f"runs that end more than {100 * COLLAPSE_FALL:.0f} points below their own best accuracy",
+        "NO_ANSWER": "share of graded answers; NOT_GRADED: share of all items, a fault of the grader, in no accuracy",
+        "drop": "drop of the score when a speaker's messages are shuffled between episodes; 0: nobody uses them",
+        "expl. var.": "share of the returns' variance that the critic explains; in brackets its ratio to what the "
+                      "label of Task.progress alone explains (may exceed 100 % if the critic reads the problem)",
     }  # fmt: skip
     if len(summary["tasks"]) == 1:
         del words["p (Holm)"]

@@ -20,7 +20,7 @@ def test_t_interval_of_three_values():
     assert found.n == 3 and found.method == "t over seeds"
 
 
-def test_one_seed_has_no_interval_and_says_so():
+def test_one_seed_has_no_interval():
     found = intervals.t_interval([0.5])
     assert found.mean == 0.5 and math.isnan(found.low) and math.isnan(found.high)
     assert found.method == "none: one seed"
@@ -52,11 +52,11 @@ def test_a_difference_of_exactly_zero_is_inconclusive():
         (math.nan, math.nan, "inconclusive"),
     ],
 )
-def test_verdict_words(low, high, word):
+def test_verdicts(low, high, word):
     assert intervals.verdict(intervals.Interval(0.0, low, high, 5, ""), "marft", "ippo") == word
 
 
-def test_nan_is_an_error_that_names_the_argument_and_the_place():
+def test_nan_is_an_error_that_names_the_argument_and_the_position():
     with pytest.raises(ValueError, match=r"accuracies must be finite numbers, but value 1 is nan"):
         intervals.t_interval([0.5, math.nan], name="accuracies")
     with pytest.raises(ValueError, match=r"differences\[1\] must be finite numbers, but value 0 is inf"):
@@ -73,8 +73,8 @@ def test_paired_difference_of_few_seeds_is_the_paired_t_test():
     assert intervals.verdict(paired.interval, "a", "b") == "inconclusive"  # agrees with p > .05
 
 
-def test_the_pairing_removes_what_seeds_share():
-    # Seeds differ by 40 points, arms by 1 to 3: unpaired this would drown.
+def test_pairing_removes_the_variance_between_seeds():
+    # Seeds differ by 40 points, arms by 1 to 3: an unpaired test would not find this.
     first, second = np.array([0.21, 0.42, 0.63, 0.81]), np.array([0.20, 0.40, 0.60, 0.79])
     paired = intervals.paired_difference([[d] for d in first - second], np.random.default_rng(0))
     assert intervals.verdict(paired.interval, "a", "b") == "a ahead"
@@ -87,7 +87,7 @@ def test_ten_seeds_use_the_bootstrap_nine_the_t_interval():
     assert intervals.paired_difference(items, np.random.default_rng(0)).interval.method == "hierarchical bootstrap"
 
 
-def test_the_bootstrap_is_pinned_by_its_generator():
+def test_the_bootstrap_depends_on_its_generator_only():
     items = [np.random.default_rng(s).choice([-1.0, 0.0, 1.0], size=40) for s in range(10)]
     once, again, other = (intervals.paired_difference(items, np.random.default_rng(g)).interval for g in (1, 1, 2))
     assert once == again and once.low != other.low
@@ -115,9 +115,9 @@ def test_the_bootstrap_interval_covers_the_true_difference():
 
 
 def test_interquartile_mean_is_rliables():
-    # 1..8: two cut at each end, mean of 3, 4, 5, 6.
+    # 1..8: two values are left out at each end; mean of 3, 4, 5, 6.
     assert intervals.interquartile_mean([8, 1, 7, 2, 6, 3, 5, 4]) == 4.5
-    for count in range(1, 14):  # rliable's own definition: scipy's trim_mean with a quarter cut
+    for count in range(1, 14):  # rliable's own definition: scipy's trim_mean with a quarter left out
         values = np.random.default_rng(count).normal(size=count)
         assert close(intervals.interquartile_mean(values), stats.trim_mean(values, 0.25), 1e-12)
 
@@ -141,7 +141,7 @@ def test_holm_of_known_p_values():
 def test_holm_leaves_out_tests_that_could_not_be_made():
     found = intervals.holm({"a": 0.02, "b": math.nan})
     assert found["a"] == 0.02 and math.isnan(found["b"])
-    with pytest.raises(ValueError, match=r"p_values\['a'\] must lie in \[0, 1\] or be nan, got 1.5"):
+    with pytest.raises(ValueError, match=r"p_values\['a'\] must be in \[0, 1\] or nan, got 1.5"):
         intervals.holm({"a": 1.5})
 
 
@@ -175,7 +175,7 @@ def test_wilson_interval_of_one_model():
     assert close(found.low, 0.4902, 1e-4) and close(found.high, 0.9433, 1e-4) and found.n == 10
     perfect = intervals.wilson_interval([1] * 10)  # not [1, 1]: low = 10 / (10 + 3.8415)
     assert close(perfect.low, 0.72247, 1e-5) and close(perfect.high, 1.0)
-    with pytest.raises(ValueError, match=r"scores must lie in \[0, 1\], got 2"):
+    with pytest.raises(ValueError, match=r"scores must be in \[0, 1\], got 2"):
         intervals.wilson_interval([0, 2])
 
 

@@ -1,0 +1,144 @@
+"""A comparison from start to end: validate everything, run what is not finished, write the report."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from baselines.ladder import arm_environment
+from baselines.models.load import load_model
+from baselines.runs.evaluation import environment_of
+from baselines.runs.run_config import RunConfig
+from baselines.runs.team_policy import check_team
+from benchmarks.experiment.grid import Grid, GridError, load_preset, with_options, with_transfer
+from benchmarks.experiment.progress import Progress
+from benchmarks.experiment.provenance import data_of
+from benchmarks.experiment.results_folder import ResultsFolder
+from benchmarks.experiment.workers import execute
+from marft_envs import make
+
+
+def compare(options: argparse.Namespace, write_report: Callable[[Path], str]) -> int:
+    """Run the comparison that the command line asks for and print its report.
+
+    Args:
+        options: Parsed command line of compare.py.
+        write_report: Writes the report into the results folder and returns its text.
+
+    Returns:
+        1 if a run failed, else 0.
+
+    Raises:
+        GridError: The preset, an option or the results folder cannot be used.
+    """
+    grid = grid_of(options)
+    results = ResultsFolder(options.out or Path("results") / Path(options.preset).stem)
+    results.check(grid, resume=options.resume)
+    data = check_grid(grid)
+    with results.locked():
+        results.open(grid, resume=options.resume, data=data)
+        failed = run_grid(grid, results, options.workers)
+        print()
+        print(write_report(results.folder))
+    print(f"Results: {results.folder}/ (rows.jsonl, summary.json, report.md, curve_*.png)")
+    return 1 if failed else 0
+
+
+def grid_of(options: argparse.Namespace) -> Grid:
+    """Return the preset with the changes of the command line.
+
+    Raises:
+        GridError: The preset or an option cannot be used.
+    """
+    if options.workers < 1:
+        raise GridError(f"--workers {options.workers}: expected at least 1")
+    grid = load_preset(options.preset)
+    names = ("seeds", "updates", "model", "evaluation_items", "learning_rates")
+    changes: dict[str, Any] = {name: getattr(options, name) for name in names}
+    changes["arms"] = tuple(options.arms) if options.arms else None
+    changes["allow_wheel"] = options.allow_wheel or None
+    grid = with_options(grid, changes)
+    return with_transfer(grid, options.dataset, options.path) if options.dataset else grid
+
+
+def check_grid(grid: Grid) -> dict[str, Any]:
+    """Validate everything before the first run: arms, data sets and models.
+
+    Returns:
+        Task -> ``provenance.data_of`` its problems.
+
+    Raises:
+        GridError: A run cannot be made.
+        ValueError: A model or a data set cannot be used.
+    """
+    check_tasks(grid)
+    for model in {name for run in grid.runs() for name in (run.model, *run.bases.values())}:
+        load_model(model, allow_wheel=grid.allow_wheel)
+    return {run.task: data_of(run) for run in {run.task: run for run in grid.runs()}.values()}
+
+
+def check_tasks(grid: Grid) -> None:
+    """Make every environment of the grid, and compare its agents with those that the run's settings name.
+
+    Loads no model.
+
+    Raises:
+        GridError: Names the task and the arm.
+    """
+    for run in {(run.task, run.arm): run for run in grid.runs()}.values():
+        try:
+            _check_task(run)
+        except (ValueError, TypeError, LookupError) as error:
+            raise GridError(f"task {run.task}, arm {run.arm}: {error}") from error
+
+
+def _check_task(run: RunConfig) -> None:
+    agents = make(run.environment, split="test", **environment_of(run).environment_arguments).possible_agents
+    check_team(run, agents)
+    for name, arguments in run.transfer.items():
+        transfer = arm_environment(run.arm, arguments, len(agents), run.decoding.max_new_tokens)
+        others = make(run.environment, split="test", **transfer.environment_arguments).possible_agents
+        if set(others) != set(agents):
+            raise ValueError(
+                f"transfer data set {name!r} has the agents {', '.join(others)}; expected the task's: "
+                f"{', '.join(agents)}"
+            )
+
+
+def run_grid(grid: Grid, results: ResultsFolder, workers: int) -> int:
+    """Run what is not finished and write rows.jsonl.
+
+    Args:
+        grid: The comparison.
+        results: Its folder, open and locked.
+        workers: Number of parallel runs.
+
+    Returns:
+        The number of runs that failed.
+    """
+    runs = grid.runs()
+    todo = [run for run in runs if not results.finished(run)]
+    if not todo:
+        results.write_rows()
+        print(f"all {len(runs)} runs are finished; this is their report", flush=True)
+        return 0
+    started = sum(results.last_checkpoint(run) > 0 for run in todo)
+    resumed = f" ({started} of them resumed from a checkpoint)" if started else ""
+    print(
+        f"{len(todo)} runs{resumed}, {min(workers, len(todo))} in parallel; results go to {results.folder}", flush=True
+    )
+    results.record_session()
+    progress = Progress(runs, results)
+    failed = 0
+    events = execute(todo, results, workers)
+    try:
+        for event in events:
+            progress.report(event)
+            failed += event.kind == "failed"
+    finally:
+        progress.close()
+        events.close()
+        results.write_rows()
+    return failed
