@@ -1,4 +1,4 @@
-"""From the arguments of ``code_v0.env`` to a game: the problems by name, the team by name, D in its place."""
+"""The programming environment: ``raw_env`` and ``env`` choose a data set and a team by name and build the game."""
 
 from __future__ import annotations
 
@@ -29,11 +29,34 @@ def raw_env(
     stop: Any = None,
     **arguments: Any,
 ) -> FlexMG:
-    """The game without the guard; the arguments are those of ``marft_envs.code_v0``."""
+    """Return the environment without the wrapper that enforces the order of calls.
+
+    Args:
+        dataset: The name of a generator or of a data set (one of ``DATASETS``), or a ``Task``.
+        team: The name of a ready-made team (one of ``TEAMS``), the path of a YAML file, or a ``Team``.
+        dependency: The dependency function D over the team's agents; None for the team's own.
+        stop: The rule that ends an episode before its last round; None for the team's own.
+        **arguments: Keyword arguments of the game and of the data set, described in ``marft_envs.code_v0``.
+
+    Returns:
+        The PettingZoo AEC environment.
+
+    Raises:
+        ValueError: A name is unknown, or an argument has a value that is not allowed.
+        TypeError: An argument has the wrong type, or neither the game nor the data set takes it.
+    """
     return CODING.make(dataset, team, arguments, dependency=dependency, stop=stop)
 
 
 @with_full_signature
 def env(dataset: str | Task = "list_programs", **arguments: Any) -> OrderEnforcing:
-    """The game behind the guard that enforces the order of calls; arguments as ``raw_env``."""
+    """Return the environment of ``raw_env``, wrapped to raise an error for calls in the wrong order.
+
+    Args:
+        dataset: See ``raw_env``.
+        **arguments: The other arguments of ``raw_env``.
+
+    Returns:
+        The wrapped PettingZoo AEC environment.
+    """
     return OrderEnforcing(raw_env(dataset, **arguments))

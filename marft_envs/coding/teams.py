@@ -1,6 +1,6 @@
-"""Ready-made teams for programming: solo, duo, trio, quartet, octet, each also anonymous.
+"""Preset teams for programming: solo, duo, trio, quartet, octet, each also anonymous.
 
-The reply's format, one fenced code block, is told to the answering role, and to nobody else.
+Only the role that answers reads the format of the answer, one fenced code block.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from marft_envs.team.presets import RoleInstructions, preset_teams
 from marft_envs.team.team import Team
 
 _FORMAT = "Reply with the complete program in one ```python code block."
-TEXTS = RoleInstructions(
-    solo=f"Solve the programming problem. Think about the algorithm and the edge cases first. {_FORMAT}",
-    planner="You are the planner of a team that solves programming problems. Say in a few sentences what the "
-    "program reads and returns, which algorithm fits the limits, and which edge cases matter. Write no code.",
-    reasoner="You are the reasoner of a team that solves programming problems. Work out the algorithm step by step, "
-    "with its data structures, its cost and its edge cases. A teammate reads this and writes the program.",
-    checker="You are the checker of a team that solves programming problems. Read your teammates' work, try it on "
-    "small and extreme inputs in your mind, and say what is wrong and how to mend it, or that it is right.",
-    actor="You are the programmer of a team. Read the problem and what your teammates wrote, check it, and write the "
-    f"program. {_FORMAT}",
+INSTRUCTIONS = RoleInstructions(
+    solo=f"Solve the programming problem. First think about the algorithm and the edge cases. {_FORMAT}",
+    planner="You are the planner of a team that solves programming problems. In a few sentences, state what the "
+    "program reads and returns, which algorithm is fast enough, and which edge cases matter. Do not write code.",
+    reasoner="You are the reasoner of a team that solves programming problems. Work out the algorithm step by step: "
+    "data structures, running time and edge cases. A teammate reads your reasoning and writes the program.",
+    checker="You are the checker of a team that solves programming problems. Read your teammates' work and trace it on "
+    "small and extreme inputs. Name each mistake and how to fix it, or state that the work is correct.",
+    actor="You are the programmer of a team. Read the problem and your teammates' messages, check their work, and "
+    f"write the program. {_FORMAT}",
 )
-TEAMS: dict[str, Callable[[], Team]] = preset_teams(TEXTS)
+TEAMS: dict[str, Callable[[], Team]] = preset_teams(INSTRUCTIONS)

@@ -1,4 +1,4 @@
-"""The same problem in two data sets: what a training set must not share with an evaluation set."""
+"""Problems that two data sets share, such as a training set and an evaluation set."""
 
 from __future__ import annotations
 
@@ -12,16 +12,30 @@ _NOISE = re.compile(r"[\W_]+")
 
 
 def prompt_key(prompt: str) -> bytes:
-    """A hash of the letters and digits of a prompt, without case, spaces, punctuation or LaTeX spacing."""
+    """Return a 16-byte hash of the letters and digits of a prompt.
+
+    Case, white space, punctuation and LaTeX spacing are ignored.
+    """
     plain = unicodedata.normalize("NFKC", prompt).casefold()
     return hashlib.blake2b(_NOISE.sub("", plain).encode(errors="surrogatepass"), digest_size=16).digest()
 
 
 def duplicates(train: Task, evaluation: Task) -> list[tuple[int, int]]:
-    """(index in train, index in evaluation) of each problem that is in both, word for word. Both tasks need a size."""
+    """Find the problems that are in both tasks with the same words.
+
+    Args:
+        train: A task with a size.
+        evaluation: A task with a size.
+
+    Returns:
+        Pairs (index in ``train``, index in ``evaluation``), in the order of ``evaluation``.
+
+    Raises:
+        ValueError: A task has no size (a generator without end).
+    """
     for name, task in (("train", train), ("evaluation", evaluation)):
         if task.size is None:
-            raise ValueError(f"{name}={task.name!r}: expected a task with a size, this one has no end")
+            raise ValueError(f"{name}={task.name!r}: expected a task with a size, this generator has no end")
     seen: dict[bytes, int] = {}
     for index in range(train.size or 0):
         seen.setdefault(prompt_key(train.problem(index).prompt), index)

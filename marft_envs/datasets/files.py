@@ -1,7 +1,6 @@
-"""Rows from a local file: .jsonl, .json (a list, or an object a line), either with .gz, and .parquet.
+"""Reading of rows from local files: .parquet, .jsonl and .json, the last two also with .gz.
 
-Whatever is wrong with a file is a ``DataError`` that names the file, and the line where there is one. A path that does
-not exist is a FileNotFoundError.
+A .json file holds a list of objects, or one object per line.
 """
 
 from __future__ import annotations
@@ -18,11 +17,17 @@ Row = dict[str, Any]
 
 
 class DataError(ValueError):
-    """Data that cannot be used: the message names the file or the data set, and says what was expected."""
+    """Data that cannot be used. The message names the file or the data set, and what was expected."""
 
 
 def read_rows(path: Path) -> list[Row]:
-    """All rows of one file, in its order. DataError for a corrupt or empty one."""
+    """Return all rows of a file, in its order.
+
+    Raises:
+        FileNotFoundError: There is no such file.
+        DataError: The file is empty, corrupt or of another format.
+        ImportError: It is a parquet file, and pyarrow is not installed.
+    """
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file, expected one ending in {', '.join(SUFFIXES)}")
     if path.suffix == ".parquet":
@@ -30,14 +35,20 @@ def read_rows(path: Path) -> list[Row]:
     elif path.name.endswith(SUFFIXES):
         rows = _read_json(path)
     else:
-        raise DataError(f"{path}: unknown kind of file, expected one ending in {', '.join(SUFFIXES)}")
+        raise DataError(f"{path}: unknown file format, expected a name ending in {', '.join(SUFFIXES)}")
     if not rows:
         raise DataError(f"{path}: the file is empty, expected at least one row")
     return rows
 
 
 def check_columns(rows: Iterable[Row], columns: Iterable[str], source: str) -> None:
-    """DataError that names the first row without one of ``columns``, and the columns that it has."""
+    """Raise DataError if a row lacks one of ``columns``, or has None in it.
+
+    Args:
+        rows: All rows of the data set.
+        columns: Required columns.
+        source: The data set and its origin, for the error message.
+    """
     wanted = tuple(columns)
     for number, row in enumerate(rows):
         missing = [column for column in wanted if row.get(column) is None]
@@ -69,6 +80,7 @@ def _read_json(path: Path) -> list[Row]:
         for number, row in enumerate(rows):
             _check_object(row, f"{path}: item {number}")
         return list(rows)
+    # Not splitlines(): a JSON string may contain U+2028, which that would break.
     return [_parse_line(line, path, n) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
 
 

@@ -1,1 +1,1 @@
-"""From a program and its tests to a verdict. Programs run in ``marft_envs.sandbox`` only."""
+"""Grading of programs: extract the program, run its tests in ``marft_envs.sandbox``, compare, return a verdict."""

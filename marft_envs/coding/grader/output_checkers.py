@@ -1,16 +1,16 @@
-"""Is an output right? Named checkers over text; nothing here runs anything, except "custom", which the sandbox runs.
+"""Checkers: comparison of a program's output with the expected output, as strings.
 
-| name | right when | parameters |
+| name | the output is correct if | parameters |
 |---|---|---|
-| exact | the lines are equal, trailing white space, trailing empty lines and CRLF apart | |
-| tokens | the words are equal, line ends and spacing apart | |
-| float | line by line the words are equal; a word written as a float may differ by the tolerance | rel, abs |
-| unordered | the lines are the same, in any order, each as often | |
-| yes_no | as exact, "yes" and "no" in any case | |
-| custom | ``check(input, output, expected)`` of ``code`` returns True, in a locked process of its own | code |
+| exact | the lines are equal; trailing white space, trailing empty lines and CRLF are ignored | |
+| tokens | the words are equal; line breaks and spacing are ignored | |
+| float | the words of each line are equal; a word written as a float may differ by the tolerance | rel, abs |
+| unordered | the lines are the same in any order, each the same number of times | |
+| yes_no | as exact, with "yes" and "no" in any case | |
+| custom | ``check(input, output, expected)`` in ``code`` returns True, in an isolated process of its own | code |
 
-A "custom" checker that fails on an output is at fault (not graded) unless it accepts the expected one: then it cannot
-read the output, which is wrong.
+Nothing here runs code; "custom" runs in the sandbox (``run_tests``). A custom checker that fails on an output is at
+fault (not graded), unless it accepts the expected output: then the output is malformed, which is wrong.
 """
 
 from __future__ import annotations
@@ -21,14 +21,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from marft_envs.arguments import expected_one_of
+
 _FLOAT = re.compile(r"[+-]?(?:\d+\.\d*|\.\d+|\d+(?=[eE]))(?:[eE][+-]?\d{1,4})?")
 _YES_NO = frozenset(("yes", "no"))
-_MOST_FLOAT_CHARS = 400
+_MAX_FLOAT_CHARS = 400
 
 
 @dataclass(frozen=True)
 class Checker:
-    """name: one of the table. rel, abs: tolerances of "float". code: of "custom"."""
+    """How an output is compared with the expected one.
+
+    Attributes:
+        name: A name of the table above.
+        rel: Relative tolerance of "float".
+        abs: Absolute tolerance of "float"; the larger of the two tolerances counts.
+        code: Python source of "custom", which defines ``check(input, output, expected)``.
+    """
 
     name: str = "exact"
     rel: float = 1e-6
@@ -37,17 +46,27 @@ class Checker:
 
     def __post_init__(self) -> None:
         if self.name not in CHECKERS and self.name != "custom":
-            raise ValueError(f"checker={self.name!r}: expected one of {', '.join((*CHECKERS, 'custom'))}")
+            raise ValueError(expected_one_of("checker", self.name, (*CHECKERS, "custom")))
         if (self.name == "custom") != bool(self.code):
-            raise ValueError(f"checker={self.name!r} with code={self.code!r:.40}: only 'custom' has code, and needs it")
+            raise ValueError(
+                f"checker={self.name!r} with code={self.code!r:.40}: expected code for 'custom' and only for it"
+            )
         for name in ("rel", "abs"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1:
-                raise ValueError(f"checker {name}={value!r}: expected a number from 0 up to, not including, 1")
+                raise ValueError(f"checker {name}={value!r}: expected a number in [0, 1)")
 
 
 def as_checker(spec: str | Mapping[str, Any] | Checker | None) -> Checker:
-    """A checker from its name, or from ``{"type": name, parameters}``; None is "exact"."""
+    """Return a checker.
+
+    Args:
+        spec: A name, a mapping ``{"type": name, "abs": 1e-9}`` with the parameters of the table above, or a checker.
+            None stands for "exact".
+
+    Raises:
+        ValueError: There is no such checker, or a parameter is not allowed.
+    """
     if spec is None or isinstance(spec, Checker):
         return spec or Checker()
     if isinstance(spec, str):
@@ -59,13 +78,13 @@ def as_checker(spec: str | Mapping[str, Any] | Checker | None) -> Checker:
         raise ValueError(f"checker={spec!r}: expected a name, or a mapping with type, rel, abs or code") from None
 
 
-def is_right(output: str, expected: str, checker: Checker) -> bool:
-    """Whether a text is right; "custom" is not decided here."""
+def is_correct(output: str, expected: str, checker: Checker) -> bool:
+    """Return whether an output is correct, for every checker but "custom"."""
     return CHECKERS[checker.name](lines_of(output), lines_of(expected), checker)
 
 
 def lines_of(text: str) -> list[str]:
-    """Lines without trailing white space and without empty lines at the end."""
+    """Return the lines without trailing white space and without empty lines at the end."""
     lines = [line.rstrip() for line in text.replace("\r\n", "\n").split("\n")]
     while lines and not lines[-1]:
         lines.pop()
@@ -81,7 +100,7 @@ def _tokens(output: list[str], expected: list[str], checker: Checker) -> bool:
 
 
 def _float(output: list[str], expected: list[str], checker: Checker) -> bool:
-    return _by_token(output, expected, lambda mine, theirs: _is_close(mine, theirs, checker))
+    return _by_token(output, expected, lambda word, wanted: _is_close(word, wanted, checker))
 
 
 def _unordered(output: list[str], expected: list[str], checker: Checker) -> bool:
@@ -90,33 +109,34 @@ def _unordered(output: list[str], expected: list[str], checker: Checker) -> bool
 
 def _yes_no(output: list[str], expected: list[str], checker: Checker) -> bool:
     return _by_token(
-        output, expected, lambda mine, theirs: theirs.lower() in _YES_NO and mine.lower() == theirs.lower()
+        output, expected, lambda word, wanted: wanted.lower() in _YES_NO and word.lower() == wanted.lower()
     )
 
 
-def _by_token(output: list[str], expected: list[str], also_right: Callable[[str, str], bool]) -> bool:
-    """Equal line by line and word by word, or right for another reason."""
-    pairs = [(line.split(), wanted.split()) for line, wanted in zip(output, expected, strict=False)]
+def _by_token(output: list[str], expected: list[str], accepts: Callable[[str, str], bool]) -> bool:
+    """Compare line by line and word by word. accepts(word, wanted): whether two unequal words match."""
+    lines = [(line.split(), wanted.split()) for line, wanted in zip(output, expected, strict=False)]
     return len(output) == len(expected) and all(
-        len(line) == len(wanted)
-        and all(mine == theirs or also_right(mine, theirs) for mine, theirs in zip(line, wanted, strict=True))
-        for line, wanted in pairs
+        len(words) == len(wanted_words)
+        and all(word == wanted or accepts(word, wanted) for word, wanted in zip(words, wanted_words, strict=True))
+        for words, wanted_words in lines
     )
 
 
-def _is_close(mine: str, theirs: str, checker: Checker) -> bool:
-    """Within the tolerance of a word that is written as a float; never for inf and nan."""
-    if len(mine) > _MOST_FLOAT_CHARS or not _FLOAT.fullmatch(theirs):
+def _is_close(word: str, wanted: str, checker: Checker) -> bool:
+    """Return whether a word is within the tolerance of one that is written as a float (not inf or nan)."""
+    # float() of a string takes quadratic time in the number of digits, and a program chooses how many it writes.
+    if len(word) > _MAX_FLOAT_CHARS or not _FLOAT.fullmatch(wanted):
         return False
-    if not (_FLOAT.fullmatch(mine) or re.fullmatch(r"[+-]?\d+", mine)):
+    if not (_FLOAT.fullmatch(word) or re.fullmatch(r"[+-]?\d+", word)):
         return False
-    return close(float(mine), float(theirs), checker)
+    return is_close(float(word), float(wanted), checker)
 
 
-def close(mine: float, theirs: float, checker: Checker) -> bool:
-    """Both finite, and within rel of the expected number's size or within abs."""
-    finite = math.isfinite(mine) and math.isfinite(theirs)
-    return finite and abs(mine - theirs) <= max(checker.abs, checker.rel * abs(theirs))
+def is_close(actual: float, expected: float, checker: Checker) -> bool:
+    """Return whether both are finite and differ by at most max(abs, rel * |expected|)."""
+    finite = math.isfinite(actual) and math.isfinite(expected)
+    return finite and abs(actual - expected) <= max(checker.abs, checker.rel * abs(expected))
 
 
 CHECKERS: dict[str, Callable[[list[str], list[str], Checker], bool]] = {

@@ -1,35 +1,42 @@
-"""The program in a reply: the last complete fenced code block, of Python or of no named language."""
+"""Extraction of the program from a reply: the last complete fenced code block, of Python or without a language."""
 
 from __future__ import annotations
 
 import re
 import textwrap
 
-_MOST_CHARS = 200_000
+_MAX_CHARS = 200_000
 _FENCE = re.compile(r"^[ \t]*(```+|~~~+)[ \t]*([\w+.#-]*)[^\n]*$", re.M)
 _PYTHON = ("", "python", "python3", "py", "py3")
-_THOUGHT_ENDS = "</think>"
+_END_OF_THOUGHT = "</think>"
 
 
 def extract_program(reply: str) -> str | None:
-    """The program of a reply, None where there is no complete block.
+    """Return the program of a reply.
 
-    What stands before ``</think>`` is no answer. A block in another language is passed over, and so is one that was
-    never closed: the reply was cut, and half a program is none. Only the last 200,000 characters are read.
+    Text before ``</think>`` is ignored, and so are blocks in another language. A block that is never closed is ignored
+    too: the reply was truncated, and half a program is not an answer.
+
+    Args:
+        reply: The whole reply; only its last 200,000 characters are read.
+
+    Returns:
+        The source, with common indentation removed, or None if there is no complete block.
     """
-    text = reply[-_MOST_CHARS:].rpartition(_THOUGHT_ENDS)[2].replace("\r\n", "\n")
-    found = None
-    opened: re.Match[str] | None = None
+    text = reply[-_MAX_CHARS:].rpartition(_END_OF_THOUGHT)[2].replace("\r\n", "\n")
+    program = None
+    opening: re.Match[str] | None = None
     for fence in _FENCE.finditer(text):
-        if opened is None:
-            opened = fence
-        elif fence[1].startswith(opened[1]) and not fence[2]:
-            if opened[2].lower() in _PYTHON:
-                found = text[opened.end() + 1 : fence.start()]
-            opened = None
-    return None if found is None or not found.strip() else textwrap.dedent(found)
+        if opening is None:
+            opening = fence
+        # A fence closes a block if it is at least as long as the opening one and names no language (CommonMark).
+        elif fence[1].startswith(opening[1]) and not fence[2]:
+            if opening[2].lower() in _PYTHON:
+                program = text[opening.end() + 1 : fence.start()]
+            opening = None
+    return None if program is None or not program.strip() else textwrap.dedent(program)
 
 
 def fenced(program: str) -> str:
-    """A reply that holds the program."""
+    """Return a reply that contains the program in a fenced code block."""
     return f"```python\n{program.rstrip()}\n```"

@@ -1,8 +1,11 @@
-"""Is a returned value right? Compared in the notation in which it crossed the wall; it never becomes an object here.
+"""Comparison of a returned value with the expected one.
 
-So no ``__eq__`` of the program's runs, no integer is read from decimal digits, and no table is filled with keys that a
-program chose. Types count: True is not 1, "1" is not 1, {} is not []. A tuple may stand for a list, and an integer
-where a float is expected, because the expected values come from JSON.
+The value is compared in the notation in which it left the sandbox (``marft_envs.sandbox.inside.values``) and never
+becomes an object of the program's classes. So no ``__eq__`` of the program runs, no large integer is parsed from
+decimal digits (which takes quadratic time), and no dict is filled with keys that the program chose (hash collisions).
+
+Types count: True is not 1, "1" is not 1, {} is not []. Because expected values come from JSON, a tuple is accepted for
+a list, and an integer where a float is expected.
 """
 
 from __future__ import annotations
@@ -10,77 +13,87 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from marft_envs.coding.grader.output_checkers import Checker, close
+from marft_envs.coding.grader.output_checkers import Checker, is_close
 from marft_envs.sandbox.inside import values
 
-_MOST_CHARS = 8 << 20
-_BIG_FLOAT = 2**1023
+_MAX_CHARS = 8 << 20
+_FLOAT_RANGE = 2**1023
+_UNORDERED_TYPES = ("dict", "set", "frozenset", "Counter", "defaultdict")
 
 
 def is_same(value: str, expected: Any, checker: Checker) -> bool:
-    """Whether ``value``, as the program's process wrote it, is ``expected``. Anything malformed is not."""
-    if len(value) > _MOST_CHARS:
+    """Return whether a returned value is the expected one.
+
+    Args:
+        value: The value as the program's process wrote it. Anything malformed is not equal.
+        expected: The expected value, from the test.
+        checker: "float" allows its tolerance, "unordered" ignores the order of lists; others compare exactly.
+    """
+    if len(value) > _MAX_CHARS:
         return False
     try:
-        mine = json.loads(value, parse_int=_parse_int)
-        return _same(mine, json.loads(values.dumps(expected)), checker)
+        actual = json.loads(value, parse_int=_parse_int)
+        return _same(actual, json.loads(values.dumps(expected)), checker)
     except (ValueError, TypeError, AttributeError, RecursionError, OverflowError):
         return False
 
 
 def _parse_int(digits: str) -> int:
     if len(digits) > 16:
-        raise ValueError("values writes larger ones in hexadecimal")
+        raise ValueError("a well-formed value has larger integers in hexadecimal")
     return int(digits)
 
 
-def _same(mine: Any, theirs: Any, checker: Checker) -> bool:
-    mine, theirs = _bare(mine), _bare(theirs)
-    if isinstance(theirs, list):
-        return isinstance(mine, list) and _same_list(mine, theirs, checker)
-    if isinstance(theirs, float):
-        number = _number(mine)
-        return number is not None and (number == theirs or (checker.name == "float" and close(number, theirs, checker)))
-    if isinstance(theirs, dict):
-        return isinstance(mine, dict) and _same_tagged(mine, theirs, checker)
-    return type(mine) is type(theirs) and mine == theirs
+def _same(actual: Any, expected: Any, checker: Checker) -> bool:
+    actual, expected = _tuple_as_list(actual), _tuple_as_list(expected)
+    if isinstance(expected, list):
+        return isinstance(actual, list) and _same_list(actual, expected, checker)
+    if isinstance(expected, float):
+        number = _number(actual)
+        if number is None:
+            return False
+        return number == expected or (checker.name == "float" and is_close(number, expected, checker))
+    if isinstance(expected, dict):
+        return isinstance(actual, dict) and _same_tagged(actual, expected, checker)
+    return type(actual) is type(expected) and actual == expected
 
 
-def _bare(form: Any) -> Any:
-    """A tuple's form as a list's."""
+def _tuple_as_list(form: Any) -> Any:
     if isinstance(form, dict) and len(form) == 1 and isinstance(form.get("tuple"), list):
         return form["tuple"]
     return form
 
 
-def _same_list(mine: list[Any], theirs: list[Any], checker: Checker) -> bool:
-    if len(mine) != len(theirs):
+def _same_list(actual: list[Any], expected: list[Any], checker: Checker) -> bool:
+    if len(actual) != len(expected):
         return False
     if checker.name == "unordered":
-        mine, theirs = sorted(mine, key=_key), sorted(theirs, key=_key)
-    return all(_same(one, other, checker) for one, other in zip(mine, theirs, strict=True))
+        actual, expected = sorted(actual, key=_sort_key), sorted(expected, key=_sort_key)
+    return all(_same(one, other, checker) for one, other in zip(actual, expected, strict=True))
 
 
-def _same_tagged(mine: dict[str, Any], theirs: dict[str, Any], checker: Checker) -> bool:
-    """{type: body}; the pairs of a dict, and the items of a set, come in any order."""
-    if len(mine) != 1 or list(mine) != list(theirs) or "object" in mine:
+def _same_tagged(actual: dict[str, Any], expected: dict[str, Any], checker: Checker) -> bool:
+    """Compare two forms {type: body}. The items of a dict or a set may come in any order."""
+    # "object" stands for a value of the program's own class, which equals nothing.
+    if len(actual) != 1 or list(actual) != list(expected) or "object" in actual:
         return False
-    [(tag, body)], [wanted] = mine.items(), theirs.values()
+    [(tag, body)], [wanted] = actual.items(), expected.values()
     if not isinstance(body, list):
         return type(body) is type(wanted) and bool(body == wanted)
-    if tag in ("dict", "set", "frozenset", "Counter", "defaultdict"):
-        body, wanted = sorted(body, key=_key), sorted(wanted, key=_key)
+    if tag in _UNORDERED_TYPES:
+        body, wanted = sorted(body, key=_sort_key), sorted(wanted, key=_sort_key)
     return len(body) == len(wanted) and all(_same(one, other, checker) for one, other in zip(body, wanted, strict=True))
 
 
-def _key(form: Any) -> str:
+def _sort_key(form: Any) -> str:
     return json.dumps(form, sort_keys=True)
 
 
 def _number(form: Any) -> float | None:
-    """A float, or an integer that may stand for one."""
+    """Return a float, or an integer as a float; None for anything else."""
+    # Integers beyond 16 digits come as {"int": hexadecimal}; 300 digits are more than the largest float has.
     if isinstance(form, dict) and isinstance(form.get("int"), str) and len(form["int"]) < 300:
         form = int(form["int"], 16)
     if type(form) is float:
         return form
-    return float(form) if type(form) is int and abs(form) < _BIG_FLOAT else None
+    return float(form) if type(form) is int and abs(form) < _FLOAT_RANGE else None

@@ -1,4 +1,4 @@
-"""Are tests well formed? What is wrong with them is their author's fault, and never a wrong answer."""
+"""Validation of tests. A malformed test is an error of its author, never a wrong answer of the program."""
 
 from __future__ import annotations
 
@@ -11,16 +11,25 @@ from threading import Lock
 from typing import Any
 
 _FIELDS = {"stdin": ("input", "output"), "call": ("fn", "args", "expected"), "assert": ("test_code",)}
+# Ways to define ``check`` that a symbol table does not show: exec, namespaces, a global statement, :=, import *.
 _MAY_BIND_UNSEEN = re.compile(r"\b(exec|globals|locals|vars)\b|\bglobal\b[^\n;]*\bcheck\b|\bcheck\s*:=|import\s+\*")
 
 
 def check_tests(tests: Sequence[Mapping[str, Any]], kind: str) -> None:
-    """ValueError for a kind that there is not, no tests, a test without its fields, arguments that are no list, and
-    tests of "assert" that do not compile, or that have an entry_point and no ``check``. Nothing is executed."""
+    """Raise ValueError if the tests cannot be run. Nothing is executed.
+
+    Args:
+        tests: The tests.
+        kind: "stdin", "call" or "assert".
+
+    Raises:
+        ValueError: ``kind`` is unknown; there are no tests; a test lacks a field; ``args`` is not a list; ``test_code``
+            does not compile, or has an entry_point and no function ``check``. The message names the test.
+    """
     if kind not in _FIELDS:
         raise ValueError(f"kind={kind!r}: expected one of {', '.join(_FIELDS)}")
     if not tests:
-        raise ValueError("tests: there are none, expected at least one")
+        raise ValueError("tests=[]: expected at least one test")
     for number, test in enumerate(tests):
         missing = [field for field in _FIELDS[kind] if field not in test]
         if missing:
@@ -39,24 +48,25 @@ def _fault_of_args(args: Any) -> str:
 def _fault_of_asserts(test: Mapping[str, Any]) -> str:
     code, entry = test["test_code"], test.get("entry_point")
     if not isinstance(code, str):
-        return f"test_code={code!r:.80}, expected a text"
-    compiles, binds_check = _read(code)
-    if compiles:
-        return compiles
+        return f"test_code={code!r:.80}, expected a string"
+    fault, binds_check = _compile(code)
+    if fault:
+        return fault
     if entry and not binds_check:
-        return f"entry_point={entry!r} asks for check({entry}), and test_code has none: expected def check(candidate)"
+        return f"entry_point={entry!r} calls check({entry}), but test_code has none: expected def check(candidate)"
     return ""
 
 
-_warnings_held = Lock()  # graders run in threads, and the filters of warnings are the process's
+_warning_filters = Lock()  # graders run in threads, and catch_warnings changes the filters of the whole process
 
 
-@lru_cache(maxsize=256)
-def _read(code: str) -> tuple[str, bool]:
-    """(why the code does not compile, or ""; whether it may bind the name ``check``). Every grading asks again."""
+@lru_cache(maxsize=256)  # every grading validates the same tests again
+def _compile(code: str) -> tuple[str, bool]:
+    """Return why the code does not compile ("" if it does), and whether it may define the name ``check``."""
     try:
-        with _warnings_held, warnings.catch_warnings():
-            warnings.simplefilter("ignore", SyntaxWarning)  # the author's, and told once for each program otherwise
+        with _warning_filters, warnings.catch_warnings():
+            # Warnings about the author's code would otherwise be shown for each graded program.
+            warnings.simplefilter("ignore", SyntaxWarning)
             warnings.simplefilter("ignore", DeprecationWarning)  # an invalid escape, before Python 3.12
             compile(code, "test_code", "exec", dont_inherit=True)
             names = symtable.symtable(code, "test_code", "exec")

@@ -1,39 +1,43 @@
-"""Small program tasks that are made here: what to do with a line of integers, in one to five steps.
+"""Generated programming problems: compute something from a list of integers, in one to five steps.
 
 | style | the program |
 |---|---|
 | stdin | reads one line of integers and prints the result |
-| function | defines ``solve(numbers)``, which returns it |
+| function | defines ``solve(numbers)``, which returns the result |
 
-level is the number of steps: level - 1 that change the list, and a last one that makes a result of it. Numbers in the
-tests lie between -20 and 20; from level 3 on a list may be empty. A problem belongs to "test" when the CRC-32 of its
-steps is a multiple of 5, whatever the seed.
+A problem of level n has n - 1 steps that change the list and a last one that computes the result. Numbers in the tests
+are between -20 and 20; from level 3 on, the list of the last test is empty. A problem belongs to "test" if the CRC-32
+of its steps is a multiple of 5, whatever the seed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
 
 from marft_envs.arguments import check_integer, expected_one_of
-from marft_envs.coding.code_task import CodeItem, CodeTask, FeedbackKind
-from marft_envs.coding.grader.run_tests import Scoring
+from marft_envs.coding.code_task import CodeItem, CodeTask, with_code_options
 from marft_envs.generated_task import split_of
-from marft_envs.sandbox import Sandbox
 from marft_envs.task import Problem, check_index
 
 Split = Literal["train", "test"]
 Style = Literal["stdin", "function"]
 LEVELS = 5
-_PUBLIC, _HIDDEN = 2, 6
+_PUBLIC_TESTS, _HIDDEN_TESTS = 2, 6
 
 
 @dataclass(frozen=True)
 class Step:
-    """One step: what people read, the line of the reference solution, and what it does. {k} is a number from 2 to 9."""
+    """One step of a problem.
+
+    Attributes:
+        text: Its description in the prompt; {k} stands for a number from 2 to 9.
+        code: Its line in the reference solution.
+        do: Applies it to a list and k.
+    """
 
     text: str
     code: str
@@ -84,40 +88,30 @@ RESULTS = (
     Step("The result is the sum of the numbers plus {k}.", "result = sum(numbers) + {k}", lambda a, k: sum(a) + k),
     Step("The result is {k} times the number of numbers.", "result = {k} * len(numbers)", lambda a, k: k * len(a)),
 )  # fmt: skip
-Chosen = list[tuple[Step, int]]
+Steps = list[tuple[Step, int]]
 
 
 class ListPrograms(CodeTask):
     """Write a short Python program that computes something from a list of integers.
 
-    level: 1 to 5 steps. style: "stdin" or "function". split, seed: which problems; the seed is mixed with the index.
-    The others: see ``CodeTask``.
+    Args:
+        level: Number of steps, 1 to 5.
+        style: "stdin" or "function", see the table above.
+        split: "train" or "test"; they share no problem.
+        seed: Selects other problems; it is mixed with the index.
+        options: The fields of ``CodeOptions``.
+
+    Raises:
+        ValueError: An argument is not allowed.
     """
 
     name = "list_programs"
 
+    @with_code_options
     def __init__(
-        self,
-        *,
-        level: int = 1,
-        style: Style = "stdin",
-        split: Split = "train",
-        seed: int = 0,
-        scoring: Scoring = "all",
-        feedback: FeedbackKind = "tests",
-        time_limit_s: float = 5.0,
-        memory_mib: int = 1024,
-        allow_unsafe: bool = False,
-        sandbox: Sandbox | Sequence[str] | None = None,
+        self, *, level: int = 1, style: Style = "stdin", split: Split = "train", seed: int = 0, **options: Any
     ) -> None:
-        super().__init__(
-            scoring=scoring,
-            feedback=feedback,
-            time_limit_s=time_limit_s,
-            memory_mib=memory_mib,
-            allow_unsafe=allow_unsafe,
-            sandbox=sandbox,
-        )
+        super().__init__(**options)
         for name, value, allowed in (("style", style, Style), ("split", split, Split)):
             if value not in get_args(allowed):
                 raise ValueError(expected_one_of(name, value, get_args(allowed)))
@@ -129,25 +123,25 @@ class ListPrograms(CodeTask):
         number = check_index(self, index)
         rng = np.random.default_rng([self.seed, number])
         steps = self._steps(rng)
-        while split_of(key_of(steps)) != self.split:
+        while split_of(key_of(steps)) != self.split:  # a fifth of all problems is in "test"
             steps = self._steps(rng)
         return self._item(steps, rng).problem(number)
 
-    def _steps(self, rng: np.random.Generator) -> Chosen:
+    def _steps(self, rng: np.random.Generator) -> Steps:
         changes = [CHANGES[i] for i in rng.choice(len(CHANGES), size=self.level - 1, replace=False)]
         steps = [*changes, RESULTS[int(rng.integers(len(RESULTS)))]]
         return [(step, int(rng.integers(2, 10))) for step in steps]
 
-    def _item(self, steps: Chosen, rng: np.random.Generator) -> CodeItem:
-        inputs = [self._numbers(rng) for _ in range(_PUBLIC + _HIDDEN)]
+    def _item(self, steps: Steps, rng: np.random.Generator) -> CodeItem:
+        inputs = [self._numbers(rng) for _ in range(_PUBLIC_TESTS + _HIDDEN_TESTS)]
         if self.level >= 3:
             inputs[-1] = []
         tests = [self._test(steps, numbers) for numbers in inputs]
         return CodeItem(
-            prompt=self._prompt(steps, tests[:_PUBLIC]),
+            prompt=self._prompt(steps, tests[:_PUBLIC_TESTS]),
             kind="stdin" if self.style == "stdin" else "call",
-            public=tests[:_PUBLIC],
-            hidden=tests[_PUBLIC:],
+            public=tests[:_PUBLIC_TESTS],
+            hidden=tests[_PUBLIC_TESTS:],
             solution=self._solution(steps),
             notes={"level": self.level, "key": key_of(steps), "split": self.split},
         )
@@ -155,7 +149,7 @@ class ListPrograms(CodeTask):
     def _numbers(self, rng: np.random.Generator) -> list[int]:
         return [int(n) for n in rng.integers(-20, 21, size=rng.integers(3, 10))]
 
-    def _test(self, steps: Chosen, numbers: list[int]) -> dict[str, Any]:
+    def _test(self, steps: Steps, numbers: list[int]) -> dict[str, Any]:
         value: Any = numbers
         for step, k in steps:
             value = step.do(value, k)
@@ -163,18 +157,18 @@ class ListPrograms(CodeTask):
             return {"fn": "solve", "args": [numbers], "expected": value}
         return {"input": " ".join(map(str, numbers)) + "\n", "output": f"{value}\n"}
 
-    def _prompt(self, steps: Chosen, public: list[dict[str, Any]]) -> str:
+    def _prompt(self, steps: Steps, public: list[dict[str, Any]]) -> str:
         if self.style == "function":
             head = "Write a Python function solve(numbers). It gets a list of integers and returns the result."
             examples = [f"solve({test['args'][0]}) returns {test['expected']}" for test in public]
         else:
             head = "Write a Python program. It reads one line of integers separated by spaces and prints the result."
             examples = [f"Input: {test['input'].strip()}\nOutput: {test['output'].strip()}" for test in public]
-        told = [step.text.format(k=k) for step, k in steps]
-        listed = told if len(told) == 1 else [f"{number}. {text}" for number, text in enumerate(told, 1)]
+        texts = [step.text.format(k=k) for step, k in steps]
+        listed = texts if len(texts) == 1 else [f"{number}. {text}" for number, text in enumerate(texts, 1)]
         return "\n".join([head, *listed, "", "Examples:", *examples])
 
-    def _solution(self, steps: Chosen) -> str:
+    def _solution(self, steps: Steps) -> str:
         lines = [step.code.format(k=k) for step, k in steps]
         if self.style == "function":
             return "\n    ".join(["def solve(numbers):", *lines, "return result"]) + "\n"
@@ -184,6 +178,6 @@ class ListPrograms(CodeTask):
 GENERATORS = {"list_programs": ListPrograms}
 
 
-def key_of(steps: Chosen) -> str:
-    """The steps in one canonical form: their reference code."""
+def key_of(steps: Steps) -> str:
+    """Return the steps in a canonical form: their reference code."""
     return "; ".join(step.code.format(k=k) for step, k in steps)

@@ -1,4 +1,4 @@
-"""Data sets by name: ``load("gsm8k", split="test")`` is a ``Task``.
+"""Mathematics data sets by name: ``load("gsm8k", split="test")`` returns a ``Task``.
 
 | name | columns | splits | source |
 |---|---|---|---|
@@ -16,26 +16,29 @@
 | numina | problem, solution, answer, problem_type | train | AI-MO/NuminaMath-1.5, Apache-2.0 |
 | custom | yours: ``columns={"prompt": ..., "answer": ...}`` | train, test, all | a file or folder of your own |
 
-A row whose gold cannot be graded is left out; ``task.unusable`` lists it with the reason. A problem of "train" that is
-also in the "test" beside it is left out of "train". ``duplicates(train, evaluation)`` finds shared problems of any two.
+A row whose gold answer cannot be graded is left out; ``task.unusable`` lists it with the reason. A problem of "train"
+that is also in the "test" file beside it is left out of "train". ``duplicates(train, evaluation)`` finds the problems
+that any two data sets share.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
-from marft_envs.arguments import check_integer
-from marft_envs.datasets.build import stored_rows
+from marft_envs.datasets.dataset_task import ProblemOrder
 from marft_envs.datasets.duplicates import duplicates
 from marft_envs.datasets.files import DataError
-from marft_envs.datasets.specs import at_revision
-from marft_envs.mathematics.datasets.dataset_task import Choice, DatasetTask, Filters
+from marft_envs.datasets.usable_rows import load_rows
+from marft_envs.mathematics.datasets.filters import Choice, Filters
+from marft_envs.mathematics.datasets.math_dataset_task import MathDatasetTask
 from marft_envs.mathematics.datasets.specs import NAMES, find_spec
 
-__all__ = ["NAMES", "DataError", "DatasetTask", "Filters", "duplicates", "load"]
+__all__ = ["NAMES", "DataError", "Filters", "MathDatasetTask", "duplicates", "load"]
+
+CODE = (Path(__file__).parents[1],)
+"""The package whose code decides what a row becomes, for the key in the cache: row readers and grader."""
 
 
 def load(
@@ -51,24 +54,30 @@ def load(
     integer: bool | None = None,
     columns: Mapping[str, str] | None = None,
     revision: str | None = None,
-) -> DatasetTask:
-    """The data set ``name`` as a task.
+) -> MathDatasetTask:
+    """Return a data set as a task.
 
-    path: a file, or a folder with the data (``test.jsonl`` or ``gsm8k/test.jsonl``). Without it the folder in the
-    variable MARFT_DATA is read, and where the data set is not in it the hub or its cache. split: see the table.
-    level, subject, max_chars, integer: see ``Filters``. limit: at most so many problems. seed: shuffles them, before
-    the limit; None keeps the order of the file. columns: for "custom", role to column name; roles are prompt, answer,
-    level, subject. revision: another commit of the hub than the one that is pinned here.
+    Args:
+        name: One of ``NAMES``; see the table above.
+        path: A file, or a folder with the data (``test.jsonl`` or ``gsm8k/test.jsonl``). By default the folder in the
+            environment variable MARFT_DATA is read, and if it does not have the data set, the hub or its cache.
+        split: One of the data set's splits; see the table above.
+        limit: Largest number of problems, taken after filtering and shuffling.
+        seed: Shuffles the problems; None keeps the order of the file.
+        level: Allowed level, or several.
+        subject: Allowed subject, or several.
+        max_chars: Largest length of a prompt, in characters.
+        integer: True keeps the problems whose answer is an integer, False the others.
+        columns: For "custom": column name of each role, which are "prompt", "answer", "level" and "subject".
+        revision: A commit of the hub, in place of the pinned one.
+
+    Raises:
+        TypeError, ValueError: An argument is not allowed; the message names it and what was expected.
+        FileNotFoundError: ``path`` or MARFT_DATA does not exist, or ``path`` holds no file of the split.
+        DataError: The data set is unknown, was not found or is corrupt, or no problem is usable or passes the filters.
     """
-    spec = find_spec(name, columns, folder=path is not None and Path(path).is_dir())
-    if revision is not None:
-        spec = replace(spec, hub=at_revision(spec.hub, revision, name))
-    if split not in spec.splits:
-        raise ValueError(f"split={split!r}: {name} has {', '.join(spec.splits)}")
-    if limit is not None:
-        limit = check_integer("limit", limit, 1, None)
-    if seed is not None:
-        seed = check_integer("seed", seed, 0, None)
+    spec = find_spec(name, columns, folder=path is not None and Path(path).is_dir()).at_revision(revision)
+    order = ProblemOrder(seed, limit)
     filters = Filters(level, subject, max_chars, integer)
-    store = stored_rows(spec, split, path)
-    return DatasetTask(spec, store, split=split, filters=filters, limit=limit, seed=seed)
+    rows = load_rows(spec, split=split, path=path, code=CODE)
+    return MathDatasetTask(name, rows, split=split, policy=spec.policy, filters=filters, order=order)

@@ -1,14 +1,16 @@
 # ruff: noqa: E501
-"""code_v0: conformance, the generator, rounds with feedback from public tests, scoring."""
+"""code_v0: conformance, the generator, feedback from public tests between rounds, scoring, faults of the sandbox."""
 
 import functools
+import inspect
 import subprocess
 import sys
 
 import pytest
 
 import marft_envs
-from marft_envs.coding.code_task import CodeItem, CodeTask
+from marft_envs.coding import datasets
+from marft_envs.coding.code_task import CodeItem, CodeOptions, CodeTask
 from marft_envs.coding.grader.program_extraction import extract_program, fenced
 from marft_envs.coding.problems.list_programs import LEVELS, ListPrograms
 from marft_envs.sandbox import Result, Run, RunStatus
@@ -38,7 +40,7 @@ def test_the_environment_conforms(arguments):
 
 @pytest.mark.parametrize("style", ["stdin", "function"])
 @pytest.mark.parametrize("level", range(1, LEVELS + 1))
-def test_the_generator_is_a_right_task(level, style):
+def test_the_generator_conforms(level, style):
     check_task(functools.partial(ListPrograms, level=level, style=style), problems=3)
 
 
@@ -52,12 +54,11 @@ def test_splits_share_no_problem_and_levels_have_their_steps():
     assert all(key.count(";") == 2 for key in keys["test"])
 
 
-def test_a_problem_by_hand():
-    """seed 0, index 0, as printed once and checked by reading it."""
+def test_the_reference_solution_returns_the_expected_values():
     problem = ListPrograms(level=2, style="function").problem(0)
     program = extract_program(ListPrograms(level=2, style="function").reference_answer(problem))
     space = {}
-    exec(program, space)  # our own generator's text
+    exec(program, space)  # written by our own generator
     for test in problem.gold["hidden"]:
         assert space["solve"](*test["args"]) == test["expected"]
     assert problem.prompt.count("returns") == 3
@@ -66,7 +67,8 @@ def test_a_problem_by_hand():
 @pytest.mark.parametrize(
     ("argument", "message"),
     [({"level": 6}, "level=6: expected 1 to 5"), ({"style": "x"}, "style='x'"), ({"scoring": "x"}, "scoring='x'"),
-     ({"feedback": "x"}, "feedback='x'"), ({"time_limit_s": 0}, "cpu_s=0"), ({"dataset": "mbp"}, "did you mean 'mbpp'"),
+     ({"feedback": "x"}, "feedback='x'"), ({"time_limit_s": 0}, "time_limit_s=0: expected a positive number"),
+     ({"scoring": "x", "dataset": "mbpp"}, "scoring='x': expected one of all, fraction"), ({"dataset": "mbp"}, "did you mean 'mbpp'"),
      ({"levle": 1}, "did you mean 'level'")],
 )  # fmt: skip
 def test_wrong_arguments_are_named(argument, message):
@@ -74,68 +76,99 @@ def test_wrong_arguments_are_named(argument, message):
         marft_envs.code_v0.env(**argument)
 
 
-def play(*programs, **arguments):
+@pytest.mark.parametrize("function", [Doubling, ListPrograms, functools.partial(datasets.load, "mbpp")])
+def test_signatures_list_every_option(function):
+    parameters = inspect.signature(function).parameters
+    for name, option in inspect.signature(CodeOptions).parameters.items():
+        assert (parameters[name].default, parameters[name].kind) == (option.default, option.KEYWORD_ONLY)
+    assert "options" not in parameters
+    with pytest.raises(TypeError, match="unexpected keyword argument 'scorin'"):
+        function(scorin="all")
+
+
+@pytest.mark.parametrize(
+    ("program", "line"),
+    [
+        (
+            "print(int(input()) / 0)",
+            "Test 1 failed on input '1\\n': runtime error (ZeroDivisionError: division by zero)",
+        ),
+        ("while True: pass", "Test 1 failed on input '1\\n': time limit exceeded"),
+    ],
+)
+def test_feedback_names_the_failure(program, line):
+    task = Doubling(time_limit_s=0.2)
+    assert task.feedback(fenced(program), task.problem(0)).splitlines()[1].startswith(line)
+    assert (
+        task.feedback("print(1)", task.problem(0)) == "Feedback: the reply contains no complete ```python code block."
+    )
+
+
+def play_rounds(*programs, **arguments):
     env = marft_envs.code_v0.env(Doubling(**arguments.pop("task", {})), rounds=len(programs), **arguments)
     env.reset(seed=0)
-    heard = []
+    observations = []
     for program in programs:
         env.step("reasoning")
-        heard.append(env.observe("actor_0")["messages"])
+        observations.append(env.observe("actor_0")["messages"])
         env.step(fenced(program))
-    return env, heard
+    return env, observations
 
 
-def test_feedback_comes_from_public_tests_and_only_between_rounds():
-    env, heard = play("print(3)", "print(2)", "print(2 * int(input()))")
-    assert [message["name"] for message in heard[0]] == ["actor_0", "task", "reasoner_0"]
-    first = next(message["content"] for message in heard[1] if message["content"].startswith("Feedback"))
+def test_feedback_is_on_public_tests_and_only_between_rounds():
+    env, observations = play_rounds("print(3)", "print(2)", "print(2 * int(input()))")
+    assert [message["name"] for message in observations[0]] == ["actor_0", "task", "reasoner_0"]
+    first = next(message["content"] for message in observations[1] if message["content"].startswith("Feedback"))
     assert first == (
-        "Feedback: the program passed 0 of 1 public tests.\nTest 1: input '1\\n', wrong: output '3\\n', expected '2\\n'"
+        "Feedback: the program passed 0 of 1 public tests.\nTest 1 failed on input '1\\n': wrong answer "
+        "(output '3\\n', expected '2\\n')"
     )
-    second = [m["content"] for m in heard[2] if m["content"].startswith("Feedback")]
+    second = [m["content"] for m in observations[2] if m["content"].startswith("Feedback")]
     assert second == [first, "Feedback: the program passed 1 of 1 public tests."]
-    assert "42" not in str(heard)
+    assert "42" not in str(observations)
     assert env.unwrapped.outcome.score == 1.0
     assert len(env.unwrapped.feedback) == 2
 
 
-def test_who_may_not_read_the_program_later_reads_no_feedback():
-    for memory, told in (("none", 0), ("own", 1), ("all", 1)):
-        env, heard = play("print(3)", "print(2)", memory=memory)
-        assert sum(m["content"].startswith("Feedback") for m in heard[1]) == told
+def test_an_agent_that_does_not_remember_the_program_reads_no_feedback():
+    for memory, messages in (("none", 0), ("own", 1), ("all", 1)):
+        env, observations = play_rounds("print(3)", "print(2)", memory=memory)
+        assert sum(m["content"].startswith("Feedback") for m in observations[1]) == messages
         reasoner = env.unwrapped.observe("reasoner_0")["messages"]
         assert sum(m["content"].startswith("Feedback") for m in reasoner) == (memory == "all")
 
 
 def test_feedback_can_be_counts_or_none():
-    _, heard = play("print(3)", "print(2)", task={"feedback": "counts"})
-    assert heard[1][-2]["content"] == "Feedback: the program passed 0 of 1 public tests."
-    _, heard = play("print(3)", "print(2)", task={"feedback": "none"})
-    assert "Feedback" not in str(heard)
+    _, observations = play_rounds("print(3)", "print(2)", task={"feedback": "counts"})
+    assert observations[1][-2]["content"] == "Feedback: the program passed 0 of 1 public tests."
+    _, observations = play_rounds("print(3)", "print(2)", task={"feedback": "none"})
+    assert "Feedback" not in str(observations)
 
 
-def test_the_rendering_shows_the_feedback_where_it_was_told():
-    env, _ = play("print(3)", "print(2)", render_mode="ansi")
+def test_the_rendering_shows_feedback_after_the_reply():
+    env, _ = play_rounds("print(3)", "print(2)", render_mode="ansi")
     lines = env.render().splitlines()
-    told = lines.index("[task to actor_0 (round 0)] Feedback: the program passed 0 of 1 public tests.")
-    assert lines[told + 2].startswith("[reasoner_0 (round 1)]")
+    position = lines.index("[task to actor_0 (round 0)] Feedback: the program passed 0 of 1 public tests.")
+    assert lines[position + 2].startswith("[reasoner_0 (round 1)]")
 
 
 class Broken:
-    """A sandbox that has a fault."""
+    """A sandbox that reports a fault."""
 
     def run(self, program, tests, limits, *, prelude=False):
         return Result((Run(RunStatus.FAULT, detail="no sandbox today"),), "broken")
 
 
 class Absent:
+    """A sandbox that raises."""
+
     def run(self, program, tests, limits, *, prelude=False):
         raise OSError("no sandbox at all")
 
 
 @pytest.mark.parametrize("sandbox", [Broken(), Absent()])
 @pytest.mark.parametrize("rounds", [1, 2])
-def test_a_fault_of_the_sandbox_is_never_a_zero(sandbox, rounds):
+def test_a_fault_of_the_sandbox_truncates_and_is_not_graded(sandbox, rounds):
     task = Doubling(sandbox=sandbox)
     env = marft_envs.code_v0.env(task, team="solo", rounds=rounds)
     env.reset(seed=0)
@@ -145,12 +178,12 @@ def test_a_fault_of_the_sandbox_is_never_a_zero(sandbox, rounds):
     assert not any(env.terminations.values())
 
 
-def test_the_fraction_is_a_reward():
-    env, _ = play("n = int(input())\nprint(2 * n if n < 20 else 0)", task={"scoring": "fraction"})
+def test_the_fraction_of_passed_tests_is_the_score():
+    env, _ = play_rounds("n = int(input())\nprint(2 * n if n < 20 else 0)", task={"scoring": "fraction"})
     assert env.unwrapped.outcome.score == pytest.approx(2 / 3, abs=1e-12)
 
 
-def test_what_stands_before_the_program_and_the_prelude():
+def test_programs_may_use_the_code_before_them_but_no_prelude():
     item = CodeItem("", "call", [], [{"fn": "f", "args": [[2, 3]], "expected": 5}], before="def g(x): return sum(x)\n")
 
     class Before(Doubling):
@@ -162,7 +195,7 @@ def test_what_stands_before_the_program_and_the_prelude():
     assert task.grade(fenced("def f(x): return Counter(x)"), task.problem(0)).score == 0.0
 
 
-def test_importing_the_environment_starts_nothing():
+def test_making_the_environment_starts_no_thread_and_no_process():
     code = "import marft_envs.code_v0, threading, sys; e = marft_envs.code_v0.env(); e.reset(seed=0); " \
            "import os; print(len(os.listdir('/proc/self/task')), os.path.exists(f'/proc/{os.getpid()}/task/{os.getpid()}/children') " \
            "and open(f'/proc/{os.getpid()}/task/{os.getpid()}/children').read())"  # fmt: skip

@@ -1,4 +1,4 @@
-"""A cache of the session's own, so that no test reads or writes the user's."""
+"""A cache folder for the session, so that no test reads or writes the user's; no test sees the user's MARFT_DATA."""
 
 import pytest
 
@@ -9,3 +9,8 @@ def cache_folder(tmp_path_factory):
         folder = tmp_path_factory.mktemp("cache")
         patch.setenv("MARFT_CACHE", str(folder))
         yield folder
+
+
+@pytest.fixture
+def no_data_folder(monkeypatch):
+    monkeypatch.delenv("MARFT_DATA", raising=False)

@@ -1,4 +1,4 @@
-"""The real data sets: the counts are what the report says, golds are listed or usable, and loading again is quick."""
+"""The real data sets: the number of usable rows, their golds, the splits, and the time of a second load."""
 
 import os
 import time
@@ -29,14 +29,14 @@ COUNTS = {  # rows, usable
 
 @pytest.fixture(scope="module")
 def folder():
-    place = Path(os.environ.get("MARFT_DATA") or BESIDE)
-    if not place.is_dir():
-        pytest.skip(f"NO REAL DATA at {place}: set MARFT_DATA to a folder with gsm8k/train.parquet, math/, ...")
-    return place
+    path = Path(os.environ.get("MARFT_DATA") or BESIDE)
+    if not path.is_dir():
+        pytest.skip(f"NO REAL DATA at {path}: set MARFT_DATA to a folder with gsm8k/train.parquet, math/, ...")
+    return path
 
 
 @pytest.mark.parametrize(("name", "split"), COUNTS)
-def test_counts(folder, name, split):
+def test_the_number_of_usable_rows(folder, name, split):
     if name == "gsm8k":
         pytest.importorskip("pyarrow", reason="gsm8k is parquet: pip install marft-envs[data]")
     task = load(name, path=folder, split=split)
@@ -49,8 +49,8 @@ def test_counts(folder, name, split):
     assert check_gold(again, limit=50) == []
 
 
-def test_gsm8k_solutions_are_answers(folder):
-    """The reference solution itself, a whole reply that ends with ``#### n``, is graded right."""
+def test_gsm8k_solutions_are_correct_replies(folder):
+    """The reference solution, a whole reply that ends with ``#### n``, is graded as correct."""
     pytest.importorskip("pyarrow", reason="gsm8k is parquet: pip install marft-envs[data]")
     from marft_envs.datasets.files import read_rows
 

@@ -1,4 +1,4 @@
-"""Tests that are at fault themselves are an error that names them, and never a wrong answer; nothing of them is run."""
+"""A malformed test raises an error that names it; it is never a wrong answer, and none of its code runs."""
 
 import json
 import warnings
@@ -20,16 +20,16 @@ INC = "def inc(n): return n + 1"
         ({"test_code": "def f():\n\treturn 1\n        x"}, r"tests\[1\]: .*line 3: "),
         ({"test_code": "return 1"}, r"tests\[1\]: .*line 1: 'return' outside function"),
         ({"test_code": "x = '\0'"}, r"tests\[1\]: test_code does not compile: .*null byte"),
-        ({"test_code": None}, r"tests\[1\]: test_code=None, expected a text"),
+        ({"test_code": None}, r"tests\[1\]: test_code=None, expected a string"),
         (
             {"test_code": "assert inc(1) == 2", "entry_point": "inc"},
-            r"tests\[1\]: entry_point='inc' asks for check\(inc\), .* expected def check\(candidate\)",
+            r"tests\[1\]: entry_point='inc' calls check\(inc\), but test_code has none: expected def check",
         ),
         ({"test_code": "class T:\n    def check(self, f): pass", "entry_point": "inc"}, r"expected def check"),
         ({"test_code": "check(inc)", "entry_point": "inc"}, r"expected def check"),
     ],
 )
-def test_assertions_at_fault_are_named(test, message):
+def test_malformed_assertions_are_named(test, message):
     with pytest.raises(ValueError, match=message):
         grade(INC, [{"test_code": GOOD, "entry_point": "inc"}, test], kind="assert")
 
@@ -46,16 +46,16 @@ def test_assertions_at_fault_are_named(test, message):
         "def make():\n    global check\n    def check(candidate): pass\nmake()",
     ],
 )
-def test_whatever_may_define_check_is_accepted(code):
+def test_code_that_may_define_check_is_accepted(code):
     check_tests([{"test_code": code, "entry_point": "inc"}], "assert")
 
 
-def test_a_program_at_fault_stays_wrong():
+def test_a_program_that_does_not_compile_is_wrong():
     verdict = grade("def inc(n: return n", [{"test_code": GOOD, "entry_point": "inc"}], kind="assert")
     assert verdict.outcome == "wrong" and "SyntaxError" in verdict.reason
 
 
-def test_nothing_is_run_and_no_warning_is_given(tmp_path):
+def test_validation_runs_no_code_and_gives_no_warning(tmp_path):
     marker = tmp_path / "run"
     code = f"open({str(marker)!r}, 'w')\nassert 1 is 1, '\\d'"
     with warnings.catch_warnings():
@@ -64,7 +64,7 @@ def test_nothing_is_run_and_no_warning_is_given(tmp_path):
     assert not marker.exists()
 
 
-def test_a_row_with_such_tests_is_left_out_and_named(tmp_path):
+def test_a_row_with_malformed_tests_is_left_out_and_listed(tmp_path):
     row = {
         "task_id": "T/0",
         "prompt": "def inc(n):\n",
@@ -83,10 +83,10 @@ def test_a_row_with_such_tests_is_left_out_and_named(tmp_path):
 
 
 @pytest.mark.parametrize("args", [3, "ab", None, {"n": 1}])
-def test_arguments_that_are_no_list_are_named(args):
+def test_arguments_that_are_not_a_list_are_named(args):
     with pytest.raises(ValueError, match=rf"tests\[0\]: args={args!r}, expected a list"):
         grade(INC, [{"fn": "inc", "args": args, "expected": 6}], kind="call")
 
 
-def test_arguments_in_a_tuple_are_a_list():
+def test_arguments_may_be_a_tuple():
     assert grade(INC, [{"fn": "inc", "args": (5,), "expected": 6}], kind="call").score == 1.0

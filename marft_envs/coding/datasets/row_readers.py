@@ -1,7 +1,7 @@
-"""From a row of a published data set to a ``CodeItem``: one function for each.
+"""Conversion of rows of published programming data sets to a ``CodeItem``: one function per data set.
 
-A row that cannot be graded as its data set means it (no tests, a checker that is a program of its own, files in place
-of standard input) is ``Unusable``, with the reason.
+A row that cannot be graded as its data set defines (no tests, a checker that is a program of its own, files instead of
+standard input) raises ``Unusable`` with the reason.
 """
 
 from __future__ import annotations
@@ -15,22 +15,30 @@ from typing import Any
 
 from marft_envs.coding.code_task import CodeItem
 from marft_envs.coding.datasets.livecodebench_tests import decode_tests
+from marft_envs.datasets.dataset_spec import Unusable
 from marft_envs.datasets.files import Row
-from marft_envs.datasets.specs import Unusable
 
 Tests = list[dict[str, Any]]
+_PYTHON_3 = 3  # code_contests numbers the languages
 _STDIN_ADVICE = "Write a Python program that reads from standard input and prints to standard output."
 
 
 def humaneval(row: Row) -> CodeItem:
-    """``check(entry_point)`` in the tester, after the prompt's helpers, which it calls; the program has them too."""
+    """Read a problem whose test code defines ``check``.
+
+    The prompt's helper functions precede the test code, which may call them, and the program.
+    """
     before = _before_entry(row["prompt"], row["entry_point"])
     test = {"test_code": f"{before}\n{row['test']}", "entry_point": row["entry_point"]}
     return _completion(row, [test])
 
 
 def humanevalplus(row: Row) -> CodeItem:
-    """As humaneval where the row has ``test``; else its inputs, compared with the reference, which the tester runs."""
+    """Read a problem of EvalPlus.
+
+    A row with ``test`` is as in humaneval. Otherwise the test code runs the reference solution on the row's inputs and
+    compares the results.
+    """
     if row.get("test"):
         return humaneval(row)
     groups = [(name, row[name]) for name in ("base_input", "plus_input") if row[name]]
@@ -46,7 +54,7 @@ def _completion(row: Row, tests: Tests) -> CodeItem:
 
 
 def _before_entry(prompt: str, entry_point: str) -> str:
-    """Imports and helpers that the prompt gives before the function to write."""
+    """Return the imports and helper functions that precede the function to write in the prompt."""
     head, found, _ = prompt.rpartition(f"def {entry_point}(")
     return head if found else ""
 
@@ -67,14 +75,15 @@ def _close(a, b, atol):
 
 def _same(inputs, got, wanted, atol):
     return _close(got, wanted, atol) if atol else got == wanted
-"""  # EvalPlus, evaluate.py: equality, or numpy's allclose with rtol 1e-7 where the task has atol
+"""  # as EvalPlus (evaluate.py): equality, or numpy's allclose with rtol 1e-7 if the task has atol
 _FIND_ZERO = """
 def _same(inputs, got, wanted, atol):
     return type(got) in (int, float) and abs(sum(c * got ** i for i, c in enumerate(*inputs))) <= atol
-"""  # EvalPlus's own oracle for HumanEval/32: any root will do
+"""  # as EvalPlus for HumanEval/32: any root of the polynomial is accepted
 
 
 def _against_reference(row: Row, name: str, inputs: Sequence[Any]) -> dict[str, Any]:
+    """Return a test that compares the program with the reference solution on ``inputs``. name: of the inputs."""
     entry = row["entry_point"]
     atol = row.get("atol") or 0
     code = (
@@ -90,7 +99,7 @@ def _against_reference(row: Row, name: str, inputs: Sequence[Any]) -> dict[str, 
 
 
 def mbpp(row: Row) -> CodeItem:
-    """Each assertion is a test; the first is shown, as it says the function's name."""
+    """Read a problem whose tests are assertions. The first is public, because it shows the function's name."""
     setup = row.get("test_setup_code") or "\n".join(row.get("test_imports") or ())
     asserts = [*row["test_list"], *(row.get("challenge_test_list") or ())]
     if not asserts:
@@ -106,7 +115,7 @@ def mbpp(row: Row) -> CodeItem:
 
 
 def livecodebench(row: Row) -> CodeItem:
-    """Public and private tests; a functional problem is called by the name in its metadata."""
+    """Read public and private tests. The metadata name the function of a functional problem."""
     name = _loads(row.get("metadata") or "{}", "metadata").get("func_name")
     public = _typed_tests(_loads(row["public_test_cases"], "public_test_cases"), name)
     private = _typed_tests(decode_tests(row.get("private_test_cases") or "[]"), name)
@@ -121,7 +130,7 @@ def livecodebench(row: Row) -> CodeItem:
 
 
 def deepcoder(row: Row) -> CodeItem:
-    """``tests`` is JSON: a list of tests with a type, or TACO's two lists."""
+    """Read tests in JSON: a list of tests with a type or, in TACO, one list of inputs and one of outputs."""
     metadata = row.get("metadata") or {}
     metadata = _loads(metadata, "metadata") if isinstance(metadata, str) else metadata
     name = metadata.get("func_name") or metadata.get("fn_name")
@@ -133,7 +142,7 @@ def deepcoder(row: Row) -> CodeItem:
 
 
 def codeforces(row: Row) -> CodeItem:
-    """open-r1/codeforces: statement in parts, examples public, official tests hidden."""
+    """Read a problem of open-r1/codeforces: the examples are public, the official tests hidden."""
     if row.get("generated_checker"):
         raise Unusable("its checker is a program of its own that reads files")
     if (row.get("input_mode") or "stdio") != "stdio":
@@ -150,7 +159,7 @@ def codeforces(row: Row) -> CodeItem:
 
 
 def apps(row: Row) -> CodeItem:
-    """codeparrot/apps: ``input_output`` is JSON with two lists, and fn_name where a function is asked for."""
+    """Read a problem of codeparrot/apps: ``input_output`` is JSON with two lists, and fn_name for a function."""
     body = _loads(row.get("input_output") or "{}", "input_output")
     solutions = _loads(row.get("solutions") or "[]", "solutions") or [""]
     notes = {"id": row["problem_id"], "level": row.get("difficulty"), "subject": row.get("url")}
@@ -158,15 +167,16 @@ def apps(row: Row) -> CodeItem:
 
 
 def code_contests(row: Row) -> CodeItem:
-    """deepmind/code_contests: three groups of tests as two lists each; Python 3 is language 3."""
+    """Read a problem of deepmind/code_contests: three groups of tests, of two lists each."""
     if row.get("input_file") or row.get("output_file"):
         raise Unusable("it reads and writes files")
     public, private, generated = (
         _paired({"inputs": t["input"], "outputs": t["output"]}, None)
         for t in (row[name] for name in ("public_tests", "private_tests", "generated_tests"))
     )
-    told = row.get("solutions") or {"language": [], "solution": []}
-    python = [text for language, text in zip(told["language"], told["solution"], strict=True) if language == 3]
+    solutions = row.get("solutions") or {"language": [], "solution": []}
+    languages = zip(solutions["language"], solutions["solution"], strict=True)
+    python = [text for language, text in languages if language == _PYTHON_3]
     limit = row.get("time_limit") or {}
     limits: dict[str, Any] = {
         "time_limit_s": float(limit.get("seconds") or 0) + float(limit.get("nanos") or 0) / 1e9,
@@ -187,13 +197,13 @@ def _contest(
     notes: Mapping[str, Any] | None = None,
     **limits: Any,
 ) -> CodeItem:
-    """A problem of a contest, of the kind that its tests are."""
+    """Return the item of a contest problem; its tests decide its kind."""
     tests = [*public, *hidden]
     if not tests:
         raise Unusable("there are no tests")
     kinds = {"call" if "fn" in test else "stdin" for test in tests}
     if len(kinds) > 1:
-        raise Unusable("some tests call a function, others do not")
+        raise Unusable("some tests call a function, others read standard input")
     advice = f"Use this starter code:\n{starter}" if starter.strip() else _STDIN_ADVICE
     if "call" in kinds and not starter.strip():
         advice = f"Write a Python function {tests[0]['fn']}."
@@ -202,14 +212,14 @@ def _contest(
 
 
 def _typed_tests(tests: Sequence[Mapping[str, Any]], name: str | None) -> Tests:
-    """Tests with input, output, and a ``testtype`` or ``type`` that says whether they call a function."""
+    """Return tests that have input, output and, in ``testtype`` or ``type``, whether they call a function."""
     found: Tests = []
     for test in tests:
         kind = str(test.get("testtype") or test.get("type") or "stdin")
         function = test.get("fn_name") or (test.get("metadata") or {}).get("func_name") or name
         if kind in ("functional", "function_call"):
             if not function:
-                raise Unusable("a test calls a function whose name is nowhere")
+                raise Unusable("a test calls a function whose name is unknown")
             found.append(_call(function, test["input"], test["output"]))
         else:
             found.append({"input": _text(test["input"]), "output": _text(test["output"])})
@@ -217,7 +227,7 @@ def _typed_tests(tests: Sequence[Mapping[str, Any]], name: str | None) -> Tests:
 
 
 def _paired(body: Mapping[str, Any], name: str | None) -> Tests:
-    """Two lists, inputs and outputs, and fn_name where a function is called."""
+    """Return the tests of two lists, inputs and outputs, and of fn_name if they call a function."""
     function = body.get("fn_name") or name
     pairs = list(zip(body.get("inputs") or (), body.get("outputs") or (), strict=False))
     if function:
@@ -226,20 +236,20 @@ def _paired(body: Mapping[str, Any], name: str | None) -> Tests:
 
 
 def _single(output: Any) -> Any:
-    """APPS and TACO wrap what a function returns in a list of one."""
+    """Return the value that a function returns, which APPS and TACO wrap in a list of one."""
     return output[0] if isinstance(output, list) and len(output) == 1 else output
 
 
-def _call(function: str, given: Any, wanted: Any) -> dict[str, Any]:
-    """LiveCodeBench writes each argument on a line of its own, as JSON; PrimeIntellect gives lists."""
-    if isinstance(given, str):
-        arguments = [_json_or_python(line) for line in given.split("\n") if line.strip()]
-        return {"fn": function, "args": arguments, "expected": _json_or_python(str(wanted))}
-    return {"fn": function, "args": list(given), "expected": _single(wanted)}
+def _call(function: str, arguments: Any, expected: Any) -> dict[str, Any]:
+    """Return a "call" test. LiveCodeBench writes each argument as JSON on its own line; PrimeIntellect has lists."""
+    if isinstance(arguments, str):
+        values = [_json_or_python(line) for line in arguments.split("\n") if line.strip()]
+        return {"fn": function, "args": values, "expected": _json_or_python(str(expected))}
+    return {"fn": function, "args": list(arguments), "expected": _single(expected)}
 
 
 def _json_or_python(text: str) -> Any:
-    """A literal: JSON, or Python's notation of the same."""
+    """Return the value of a literal, in JSON or in Python."""
     try:
         return json.loads(text)
     except ValueError:
@@ -247,11 +257,11 @@ def _json_or_python(text: str) -> Any:
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
-        raise Unusable(f"a test has the value {text[:40]!r}, which is no literal") from None
+        raise Unusable(f"a test has the value {text[:40]!r}, which is not a literal") from None
 
 
 def _text(value: Any) -> str:
-    """Input or output as text; APPS has some as lists of lines."""
+    """Return an input or output as a string; APPS has some as lists of lines."""
     return "\n".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
@@ -263,6 +273,6 @@ def _loads(text: str, what: str) -> Any:
 
 
 def _block(text: str) -> str:
-    """A solution without its fence."""
+    """Return a solution without its ``` fence."""
     found = re.search(r"```(?:python)?\n(.*?)```", text, re.S)
     return found[1] if found else text

@@ -1,0 +1,53 @@
+# ruff: noqa: E501
+"""Returned values are compared in their serialized form. Expected results are by hand."""
+
+import pytest
+
+from marft_envs.coding import Checker
+from marft_envs.coding.grader.returned_values import is_same
+from marft_envs.sandbox.inside import values
+
+VALUES = [
+    (1, 1, True), (True, 1, False), (1, True, False), (1.0, 1, False), (1, 1.0, True), (1 << 80, 1 << 80, True),
+    (1 << 80, (1 << 80) + 1, False), (10**30, 1e30, True), ("1", 1, False), (None, None, True), (None, False, False),
+    ([], None, False), ((1, 2), [1, 2], True), ([1, (2, 3)], [1, [2, 3]], True), ([1], [1, 2], False),
+    ([2, 1], [1, 2], False), ({1: 2, 3: 4}, {3: 4, 1: 2}, True), ({1: 2}, {1: 3}, False), ({1: 2}, {"1": 2}, False),
+    ({1, 2}, {2, 1}, True), ({1}, [1], False), ({}, [], False), ("a", "a", True), ("", None, False),
+    (float("nan"), float("nan"), False), (float("inf"), float("inf"), True), (0.1 + 0.2, 0.3, False), (b"a", "a", False),
+    (range(2), [0, 1], False), (object(), 1, False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("value", "expected", "correct"), VALUES, ids=lambda value: ascii(value)[:12])
+def test_returned_values(value, expected, correct):
+    assert is_same(values.dumps(value), expected, Checker()) is correct
+
+
+def test_returned_values_with_a_checker():
+    assert is_same(values.dumps([0.1 + 0.2]), [0.3], Checker("float"))
+    assert not is_same(values.dumps([3]), [4], Checker("float"))
+    assert is_same(values.dumps([[2], [1]]), [[1], [2]], Checker("unordered"))
+    assert not is_same(values.dumps([1, 1, 2]), [1, 2, 2], Checker("unordered"))
+
+
+@pytest.mark.parametrize("value", ["", "x", "[", "9" * 40, '{"int": "zz"}', '{"a": 1, "b": 2}', '{"object": ["int", 1]}',
+                                  '{"tuple": 1}', "[" * 99_999, '{"dict": [1]}', '"\\ud800"', "NaN"])  # fmt: skip
+def test_malformed_values_equal_nothing(value):
+    for expected in (1, [1], {"a": 1}, "x", 1.0, None, (1,), {1}):
+        assert not is_same(value, expected, Checker())
+
+
+def test_values_are_equal_after_dumps_and_loads():
+    for value in (
+        1,
+        -(1 << 99),
+        1.5,
+        "ä\ud800",
+        [1, (2, {3: {4}})],
+        b"\0",
+        {"tuple": 1},
+        {"int": "ff"},
+        range(1, 9, 2),
+    ):
+        again = values.loads(values.dumps(value))
+        assert again == value and type(again) is type(value)
