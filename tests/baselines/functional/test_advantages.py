@@ -1,4 +1,5 @@
-"""GAE over turns and tokens against golden numbers G1-G5, G7 of algorithms.md (computed independently); properties."""
+"""GAE over turns and tokens: golden numbers G1 to G5 and G7 of docs/reference/algorithms.md, section 5, and
+properties."""
 
 import pytest
 import torch
@@ -7,16 +8,16 @@ from baselines.functional.advantages import Discounts, chained_gae, group_advant
 
 
 def gae(rewards, values, terminated, ended, final, discounts):
-    """Golden numbers are [T, n] tables of rounds; the flat list of turns has the round's flags on its last turn."""
+    """Run GAE on [T, n] lists of rounds. The flags and the bootstrap of a round go to its last turn."""
     rewards, values = torch.tensor(rewards, dtype=torch.float64), torch.tensor(values, dtype=torch.float64)
     rounds, n = values.shape
     round_end = torch.zeros(rounds, n, dtype=torch.bool)
     round_end[:, -1] = True
 
     def on_last(per_round, dtype):
-        table = torch.zeros(rounds, n, dtype=dtype)
-        table[:, -1] = torch.tensor(per_round, dtype=dtype)
-        return table.reshape(1, -1)
+        flat = torch.zeros(rounds, n, dtype=dtype)
+        flat[:, -1] = torch.tensor(per_round, dtype=dtype)
+        return flat.reshape(1, -1)
 
     a, g = chained_gae(
         rewards.reshape(1, -1), values.reshape(1, -1), round_end.reshape(1, -1), on_last(terminated, torch.bool),
@@ -69,8 +70,9 @@ def test_golden(name):
         torch.testing.assert_close(g, torch.tensor(returns, dtype=torch.float64), rtol=0, atol=1e-9)
 
 
-def test_inside_a_round_the_previous_episodes_end_does_not_cut():
-    """The published code masks a round's inner step with the *previous* transition's end and gets A[2][0] = -0.2."""
+def test_inside_a_round_the_end_of_the_previous_episode_has_no_effect():
+    """The published code masks the steps inside a round with the *previous* transition's end and gets A[2][0] =
+    -0.2."""
     a, _ = gae(*CASES["G1"][0])
     assert a[2, 0] == pytest.approx(0.664)
 
@@ -106,7 +108,7 @@ def test_splitting_a_row_at_an_episode_end_equals_two_rows():
     assert torch.equal(whole, torch.cat([first, second], 1))
 
 
-def test_padding_behind_the_last_turn_is_harmless():
+def test_padding_after_the_last_turn_changes_nothing():
     rows = random_rows()
     longer = [torch.cat([x, x[:, :2]], 1) for x in rows]
     a, _ = chained_gae(*rows, D)
@@ -114,7 +116,7 @@ def test_padding_behind_the_last_turn_is_harmless():
     assert torch.equal(a, b[:, :6])
 
 
-def test_wrong_shapes_and_flags_are_named():
+def test_wrong_shapes_and_flags_are_reported():
     rows = list(random_rows())
     with pytest.raises(ValueError, match=r"expected one shape \[B, K\]"):
         chained_gae(rows[0][:, :3], *rows[1:], D)
@@ -139,7 +141,7 @@ G5 = {  # lengths 3 and 2, V = .1 .. .5, R = 1
 
 
 def one_round_of_tokens(lengths, values, reward, discounts):
-    """Advantages of an episode of one round whose turns have these many tokens. values: one a token."""
+    """Return the advantages of an episode of one round. lengths: tokens of each turn. values: one per token."""
     values = torch.tensor([values], dtype=torch.float64)
     turn_end = torch.zeros(1, sum(lengths), dtype=torch.bool)
     turn_end[0, torch.tensor(lengths).cumsum(0) - 1] = True
@@ -156,7 +158,7 @@ def test_g5_token_level(discounts):
 
 
 def test_with_undiscounted_tokens_the_first_of_each_turn_has_the_action_level_advantage():
-    """V_{t,m,1} = V_{t,m}; what the critic says inside an action must not matter (gamma_tok = lam_tok = 1)."""
+    """V_{t,m,1} = V_{t,m}, and with gamma_tok = lam_tok = 1 the values inside an action have no influence."""
     first, inside = [0.2, 0.5, 0.7], [0.9, 0.1, 0.3]
     tokens = [v for pair in zip(first, inside, strict=True) for v in pair]
     a = one_round_of_tokens([2, 2, 2], tokens, 1.0, (0.9, 0.8, 0.95, 0.6, 1.0, 1.0))
@@ -166,7 +168,7 @@ def test_with_undiscounted_tokens_the_first_of_each_turn_has_the_action_level_ad
     assert (damped[::2] - action).abs().max() > 0.01
 
 
-def test_a_round_ends_with_a_turn():
+def test_the_end_of_a_round_must_be_the_end_of_a_turn():
     rows = random_rows()
     with pytest.raises(ValueError, match="expected round_end to imply turn_end"):
         token_gae(*rows[:2], torch.zeros_like(rows[2]), *rows[2:], D)
@@ -186,8 +188,8 @@ def test_maporl_returns_of_three_rounds():
 
 
 def test_group_advantages_are_relative_to_their_own_group():
-    """Groups of unequal size, interleaved. Group 7: scores 0, 1: -+.5 / (.5 + eps). Group 3: 1, 1, .25: mean .75, std
-    .35355. Group 1 has one member."""
+    """Groups of different sizes, interleaved. Group 7: scores 0, 1: -+.5 / (.5 + eps). Group 3: 1, 1, .25: mean .75,
+    std .35355. Group 1 has one member."""
     score, group = torch.tensor([0.0, 1.0, 1.0, 1.0, 0.25, 0.3]), torch.tensor([7, 3, 7, 3, 3, 1])
     a, keep = group_advantages(score, group, eps=0.0)
     expected = torch.tensor([-1.0, 0.70711, 1.0, 0.70711, -1.41421, 0.0])

@@ -1,4 +1,4 @@
-"""Golden G6 of algorithms.md, and the pieces around it."""
+"""Ratios and losses: golden number G6 of docs/reference/algorithms.md, section 5, and hand-computed cases."""
 
 import math
 
@@ -22,7 +22,8 @@ LENGTH, ADVANTAGE = torch.tensor([5, 6, 4]), torch.tensor([1.0, -1, 0.5], dtype=
 
 
 def per_token(total, padding):
-    """Token log-probs whose sum over each action's tokens is ``total``: equal shares, padded to 6."""
+    """Return token log-probabilities that sum to ``total`` for each action, in equal shares, padded to 6, and the
+    mask."""
     mask = torch.arange(6) < LENGTH.unsqueeze(-1)
     return (total / LENGTH).unsqueeze(-1).expand(3, 6) * mask + padding * ~mask, mask
 
@@ -36,7 +37,7 @@ def per_token(total, padding):
 )
 def test_g6(normalization, ratio, loss, monitor, clipped):
     words = torch.tensor([1, 1, 1])
-    # what stands in the padding differs and must not count
+    # the values in the padding differ and must not count
     old, new = (action_logprob(*per_token(x, p), normalization, words) for x, p in ((OLD, 3.0), (NEW, 7.0)))
     rho = (new - old).exp()
     found = clipped_policy_loss(rho, ADVANTAGE, 0.2, torch.ones(3, dtype=torch.float64), torch.ones(3).double() / 3)
@@ -69,7 +70,7 @@ def test_word_normalisation_never_divides_by_zero():
         action_logprob(logprobs, mask, "letters", torch.tensor([1]))
 
 
-def test_factor_stands_outside_the_clip():
+def test_the_factor_is_outside_the_clip():
     # rho = 1.5 clips to 1.2; M = 2, A = 1: loss = max(-1.5 * 2, -1.2 * 2) = -2.4. Inside the clip it would be -1.2.
     found = clipped_policy_loss(torch.tensor([1.5]), torch.tensor([1.0]), 0.2, torch.tensor([2.0]), torch.ones(1))
     assert float(found.loss) == pytest.approx(-2.4)
@@ -124,7 +125,7 @@ def test_loss_weights(aggregation, expected):
     torch.testing.assert_close(found, torch.tensor(expected))
 
 
-def test_agent_balanced_weights_give_a_rare_agent_as_much_as_a_frequent_one():
+def test_agent_balanced_weights_are_equal_for_rare_and_frequent_agents():
     found = loss_weights(torch.ones(4, 1, dtype=torch.bool), torch.tensor([0, 0, 0, 1]), "agent_balanced")
     torch.testing.assert_close(found.squeeze(-1), torch.tensor([1 / 6, 1 / 6, 1 / 6, 1 / 2]))
     with pytest.raises(ValueError, match="aggregation='mean': expected one of token_mean, turn_mean, agent_balanced"):
@@ -155,8 +156,8 @@ def test_beta_moves_towards_the_target_by_a_tenth_at_most():
 
 
 def test_explained_variance_ceiling_of_an_all_or_nothing_chain():
-    """(P_m - p) / (1 - p), P_m the success rate given that the chain is right so far (critic.md, 3): of ten episodes
-    six are right so far, four of those succeed: P_m = 4/6, p = .4."""
+    """(P_m - p) / (1 - p), P_m the success rate given that the chain is correct so far (docs/reference/critic.md,
+    section 3). Of ten episodes six are correct so far, and four of these succeed: P_m = 4/6, p = .4."""
     label = torch.tensor([1, 1, 1, 1, 0, 0, 0, 0, 1, 1])
     target = torch.tensor([1.0, 1, 1, 0, 0, 0, 0, 0, 1, 0])
     chain, success = 4 / 6, 0.4
