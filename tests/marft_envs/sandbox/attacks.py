@@ -1,9 +1,9 @@
 # ruff: noqa: E501
-"""Programs that try to get out or to do harm. They run in the sandbox under test, started by ``battery.py``, and
-nowhere else. Each is bounded: it would do little even if it were not contained.
+"""Programs that attack the sandbox. ``battery.py`` runs them in the sandbox under test; run them nowhere else.
 
-A program gets, on its input, the lines: a canary file, a folder, a TCP port, the path of a unix socket, the name of an
-abstract one, the process id of a canary, the process id of the trainer. It prints ESCAPED when it succeeded.
+Each does little harm even if it is not contained. The lines of its input are: a canary file, a folder, a TCP port, the
+path of a unix socket, the name of an abstract unix socket, the process id of a victim, and the process id of the
+caller. A program whose attack succeeds prints ESCAPED. SECURITY.md lists the attacks by claim.
 """
 
 HEAD = """
@@ -161,7 +161,7 @@ tried(lambda: fcntl.fcntl(a, fcntl.F_SETOWN, VICTIM) + 1, lambda: fcntl.fcntl(a,
     " + bytes(44)), ctypes.create_string_buffer(8)))",
     "priority": """
 tried(lambda: os.setpriority(os.PRIO_PROCESS, VICTIM, 19) or True, lambda: os.sched_setaffinity(VICTIM, {0}) or True)
-syscall(302, VICTIM, 0, ctypes.create_string_buffer(16), 0)  # prlimit64: said to be done; the host looks whether it is""",
+syscall(302, VICTIM, 0, ctypes.create_string_buffer(16), 0)  # prlimit64 reports success; battery.py checks that nothing changed""",
     "trace": """
 tried(lambda: libc.ptrace(16, VICTIM, 0, 0), lambda: libc.ptrace(16, os.getppid(), 0, 0),
       lambda: libc.ptrace(0, 0, 0, 0), lambda: syscall(310, TRAINER, 0, 0, 0, 0, 0),
@@ -184,7 +184,7 @@ for number in (321, 250, 248, 298, 323, 135, 169, 170, 164, 175, 246, 167, 163, 
     elif ctypes.get_errno() not in (1, 38): escaped((number, ctypes.get_errno()))""",
     "second_table": "if os.uname().machine == 'x86_64':\n"
     "    tried(lambda: syscall(0x40000000 + 39), lambda: syscall(0x40000000 + 57))",
-    "old_gate": """
+    "int_0x80": """
 # int 0x80 reaches the 32-bit table: getpid is 20 there
 import mmap
 if os.uname().machine == "x86_64":
@@ -199,7 +199,7 @@ for what in (resource.RLIMIT_AS, resource.RLIMIT_FSIZE, resource.RLIMIT_NPROC, r
     try: resource.setrlimit(what, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     except (OSError, ValueError): pass
     if resource.getrlimit(what) != before: escaped(what)""",
-    "undo_the_lock": "tried(lambda: libc.prctl(22, 0, 0, 0, 0), lambda: libc.prctl(38, 0, 0, 0, 0), "
+    "undo_the_confinement": "tried(lambda: libc.prctl(22, 0, 0, 0, 0), lambda: libc.prctl(38, 0, 0, 0, 0), "
     "lambda: syscall(317, 1, 0, 0), lambda: syscall(444, 0, 0, 1))",
 }
 MEMORY = {
@@ -244,7 +244,7 @@ for _ in range(8): threading.Thread(target=lambda: sum(iter(int, 1)), daemon=Tru
 while True: pass""",
     "sleep": "time.sleep(100)",
     "stopped": "os.kill(os.getpid(), signal.SIGSTOP)",
-    "deaf": """
+    "ignores_signals": """
 for number in range(1, 65):
     try: signal.signal(number, signal.SIG_IGN)
     except (OSError, ValueError): pass
@@ -283,4 +283,4 @@ RETURNED = {
     "raw_colliding": "import os\ndef f():\n    os.write(3, ('{\"dict\": [' + ','.join('[{\"int\":\"%x\"},0]' % (i * (2**61 - 1))"
     " for i in range(99999)) + ']}').encode())\n    os._exit(0)",
 }  # fmt: skip
-"""Values that would stall or confuse the side that reads them: the same function called through kind "call"."""
+"""Functions whose return values would stall or confuse the process that reads them. They run as kind "call"."""

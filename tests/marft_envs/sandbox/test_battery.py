@@ -112,7 +112,16 @@ def test_contained(battery, group):
     assert [row for row in rows if row["seconds"] > MAX_S or row["stdout_bytes"] > 4 << 20] == []
 
 
-TIMES = ["loop", "loop_in_c", "regular_expression", "loops_in_threads", "sleep", "stopped", "deaf", "waits_for_input"]
+TIMES = [
+    "loop",
+    "loop_in_c",
+    "regular_expression",
+    "loops_in_threads",
+    "sleep",
+    "stopped",
+    "ignores_signals",
+    "waits_for_input",
+]
 STATUSES = {f"time/{name}": "timeout" for name in [*TIMES, "exit_handler", "thread_left"]} | {
     "memory/one_process": "memory", "output/stdout": "output_limit", "output/stderr": "output_limit",
     "output/raw": "output_limit", "output/crash": "runtime_error", "returned/flood": "output_limit",

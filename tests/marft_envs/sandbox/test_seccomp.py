@@ -1,4 +1,4 @@
-"""The filter of system calls, run here as the kernel would run it: no process is put under it."""
+"""The seccomp filter, evaluated in Python as the kernel evaluates it. It is not applied to any process."""
 
 import errno
 import platform
@@ -8,11 +8,11 @@ import pytest
 
 from marft_envs.sandbox.inside import seccomp
 
-pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="the numbers below are x86_64's")
+pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="the numbers below are those of x86_64")
 
 X86_64, X32_BIT, SELF = 0xC000003E, 0x40000000, 4242
 ALLOW, KILL, REFUSE = 0x7FFF0000, 0x80000000, 0x00050000 | errno.EPERM
-NOT_THERE, SAID_TO_BE_DONE = 0x00050000 | errno.ENOSYS, 0x00050000
+NOT_IMPLEMENTED, SUCCESS = 0x00050000 | errno.ENOSYS, 0x00050000
 THREAD = 0x00010000 | 0x00000F00  # CLONE_THREAD with VM, FS, FILES, SIGHAND
 
 
@@ -24,7 +24,7 @@ def program():
 
 
 def decide(program, number, *arguments, arch=X86_64):
-    """What the kernel answers: the value of the return that is reached."""
+    """Return the decision of the filter: the value of the return instruction that is reached."""
     data = struct.pack("IIQ6Q", number, arch, 0, *arguments, *[0] * (6 - len(arguments)))
     held, at = 0, 0
     while True:
@@ -42,7 +42,7 @@ def decide(program, number, *arguments, arch=X86_64):
                 at += yes if holds else no
 
 
-def test_every_number_is_decided_by_its_own_entry_and_no_other(program):
+def test_exactly_the_listed_numbers_are_allowed(program):
     allowed = set(seccomp._numbers(seccomp._ALLOWED, 0).values())
     checked = set(seccomp._numbers(seccomp._CHECKED, 0).values())
     assert len(allowed) > 100 and not allowed & checked
@@ -51,9 +51,9 @@ def test_every_number_is_decided_by_its_own_entry_and_no_other(program):
 
 
 @pytest.mark.parametrize("number", [0, 1, 56, 59, 231])
-def test_the_second_table_and_other_machines_are_shut(program, number):
+def test_x32_calls_and_other_machines_are_refused(program, number):
     assert decide(program, number | X32_BIT) == REFUSE
-    assert decide(program, number, arch=0x40000003) == KILL  # i386, whose numbers mean other calls
+    assert decide(program, number, arch=0x40000003) == KILL  # i386, where the numbers mean other calls
 
 
 @pytest.mark.parametrize(
@@ -67,15 +67,15 @@ def test_the_second_table_and_other_machines_are_shut(program, number):
         pytest.param(101, [], REFUSE, id="ptrace"),
         pytest.param(41, [2, 1], REFUSE, id="socket"),
         pytest.param(319, [], REFUSE, id="memfd_create"),
-        pytest.param(435, [], NOT_THERE, id="clone3"),
+        pytest.param(435, [], NOT_IMPLEMENTED, id="clone3"),
         pytest.param(62, [SELF, 15], ALLOW, id="kill-itself"),
-        pytest.param(62, [SELF, 9], REFUSE, id="kill-itself-as-the-host-would"),
+        pytest.param(62, [SELF, 9], REFUSE, id="kill-itself-with-SIGKILL"),
         pytest.param(62, [SELF + 1, 15], REFUSE, id="kill-another"),
         pytest.param(62, [0, 15], REFUSE, id="kill-its-group"),
         pytest.param(234, [SELF, SELF, 6], ALLOW, id="tgkill-itself"),
         pytest.param(234, [1, 1, 6], REFUSE, id="tgkill-another"),
         pytest.param(302, [0, 7, 0], ALLOW, id="prlimit-asks"),
-        pytest.param(302, [0, 7, 1 << 40], SAID_TO_BE_DONE, id="prlimit-sets"),
+        pytest.param(302, [0, 7, 1 << 40], SUCCESS, id="prlimit-sets"),
         pytest.param(53, [1, 1 | 0o2000000], ALLOW, id="socketpair-of-streams"),
         pytest.param(53, [1, 2], REFUSE, id="socketpair-of-datagrams"),
         pytest.param(53, [2, 1], REFUSE, id="socketpair-of-internet"),
@@ -89,12 +89,12 @@ def test_the_second_table_and_other_machines_are_shut(program, number):
         pytest.param(157, [4], REFUSE, id="prctl-dumpable"),
     ],
 )
-def test_checked_calls(program, number, arguments, answer):
+def test_calls_that_depend_on_their_arguments(program, number, arguments, answer):
     assert decide(program, number, *arguments) == answer
 
 
-def test_no_way_through_is_long(program):
-    """The kernel walks it for every number there is, in every new process."""
+def test_every_path_through_the_filter_is_short(program):
+    """The kernel evaluates it for every system call number in every new process."""
     assert len(program) < 400
     depth = max(_steps(program, number) for number in range(500))
     assert depth <= 30, depth
