@@ -1,1 +1,15 @@
-"""From a reply to a verdict: answer extraction, equality in layers, and the symbolic worker."""
+"""The mathematics grader: from a reply to a verdict.
+
+| file | step |
+|---|---|
+| reply_grader | ``grade`` and ``grade_many``: the entry points, verdicts, faults |
+| answer_extraction | find the answer in a reply |
+| normalization | one spelling for Unicode, LaTeX spacing and wrappers |
+| equality | compare the answer with the gold in layers, under a ``grading_policy`` |
+| number, units, quantity_equality | numbers with percent signs and units |
+| special_answers | choices, times, ratios, numerals in a base, words |
+| shape, intervals | lists, tuples, sets, matrices, relations; intervals and inequalities |
+| expression_parser, tree_value, number_systems, expression_equality | expressions by their values |
+| input_limits, symbolic | the symbolic worker, for what the other layers leave open |
+| gold_check | find golds that cannot be graded |
+"""

@@ -1,4 +1,4 @@
-"""The answer that a reply gives, in a form in which equal answers are equal strings: what agents agree about."""
+"""The answer of a reply in a canonical form, for agreement between agents."""
 
 from __future__ import annotations
 
@@ -7,15 +7,21 @@ from marft_envs.mathematics.grader.number import parse_number
 
 
 def canonical_answer(reply: str) -> str | None:
-    """The reply's marked answer, or the reply itself where it is one number; None without one.
+    """Return the answer of a reply as a string that is the same for equal numbers.
 
-    Numbers come in lowest terms with percent sign and unit ("0.50" and "1/2" are both "1/2"), other answers with their
-    spaces made single: agreement is by exact value or by the letter, not by symbolic equality.
+    A number is written in lowest terms with its percent sign and unit ("0.50" and "1/2" are both "1/2"). Of any other
+    answer only the white space is normalized, so two such answers agree only if they are spelled alike.
+
+    Args:
+        reply: A whole reply. Without a marked answer, the reply itself is the answer if it is one number.
+
+    Returns:
+        The canonical answer, or None if the reply has none.
     """
     candidate = extract(reply)[0]
     if not candidate:
-        text = final_part(reply).strip()
-        candidate = text if parse_number(text) is not None else ""
+        whole = final_part(reply).strip()
+        candidate = whole if parse_number(whole) is not None else ""
     if not candidate:
         return None
     number = parse_number(candidate)

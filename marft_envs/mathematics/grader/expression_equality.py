@@ -1,10 +1,18 @@
-"""Do two trees have the same value? Exact where it can be, otherwise by digits; never by simplification.
+"""Equality of two expression trees by their values, without symbolic simplification.
 
-In this order, each step at microseconds: modulo two primes for fractions and whole powers (decides); floats with an
-error bound at up to eight points (decides "different"); decimals of 60 digits at the same points (decides both). What
-is left, mostly equal trigonometry, is asked of the symbolic worker, which does the same with mpmath.
+| step | for | decides |
+|---|---|---|
+| modulo two primes, at up to five points | fractions and integer powers | equal and different |
+| floats with an error bound, at up to eight points | all trees | different |
+| decimals of 60 digits, at the same points | roots, powers, logarithms | equal and different |
+| the symbolic worker (mpmath, 60 digits) | the rest, mostly equal trigonometric expressions | equal and different |
 
-A point at which one of the two is not a real number does not count, so ln(x^2) is 2 ln x; sqrt(x^2) is not x.
+Each of the first three takes microseconds. Equality at random points is identity testing in the sense of Schwartz
+(1980, https://doi.org/10.1145/322217.322225) and Zippel (1979): a nonzero polynomial of degree d is zero modulo a prime
+p at a random point with probability at most d / p. The points are fixed here, so that verdicts are reproducible; an
+answer that is constructed from the points themselves could be accepted.
+
+A point at which one of the two is not a real number is skipped, so ln(x^2) equals 2 ln x, and sqrt(x^2) differs from x.
 """
 
 from __future__ import annotations
@@ -27,55 +35,76 @@ from marft_envs.mathematics.grader.tree_value import (
     symbols,
 )
 
-Ask = Callable[[Node, Node], bool | None]
+CompareTrees = Callable[[Node, Node], bool | None]
 _NO_VALUE = (Unknown, ArithmeticError, ValueError, TypeError, KeyError, AttributeError, RecursionError)
 
 
-class Measured(NamedTuple):
-    """answer, gold: values with error bounds at one point."""
+class Evaluated(NamedTuple):
+    """Both expressions at one point.
+
+    Attributes:
+        answer: (value, error bound) of the answer.
+        gold: (value, error bound) of the gold.
+    """
 
     answer: tuple[Any, Any]
     gold: tuple[Any, Any]
 
 
-def same_value(answer: Node, gold: Node, policy: GradingPolicy, ask: Ask) -> bool | None:
-    """Whether two trees are equal under the policy; None where nobody can tell."""
-    verdicts = []
-    for left, right in _readings(answer, gold, policy):
-        verdict = _decide(left, right, policy, ask)
-        if verdict:
+def same_value(answer: Node, gold: Node, policy: GradingPolicy, compare_trees: CompareTrees) -> bool | None:
+    """Return whether two expression trees are equal under a policy.
+
+    Args:
+        answer: The tree of the answer.
+        gold: The tree of the gold.
+        policy: The settings for degrees, percent signs and rounding.
+        compare_trees: The symbolic worker's comparison, for what the other steps leave open.
+
+    Returns:
+        True, False, or None if no step can decide.
+    """
+    results = []
+    for left, right in _interpretations(answer, gold, policy):
+        result = _decide(left, right, policy, compare_trees)
+        if result:
             return True
-        verdicts.append(verdict)
-    return None if None in verdicts else False
+        results.append(result)
+    return None if None in results else False
 
 
-def _readings(answer: Node, gold: Node, policy: GradingPolicy) -> Iterable[tuple[Node, Node]]:
-    """The pair with its degree and percent marks made numbers in each way that the policy allows."""
-    degrees, percent = _marked(answer, gold, "deg"), _marked(answer, gold, "pct")
+def _interpretations(answer: Node, gold: Node, policy: GradingPolicy) -> Iterable[tuple[Node, Node]]:
+    """Yield the pair with its degree and percent marks replaced, in each way that the policy allows.
+
+    60 degrees are pi/3 or 60. A percent sign can be ignored only if exactly one side has it: if both have it, dividing
+    both by 100 is enough.
+    """
+    degrees, percent = _sides_with(answer, gold, "deg"), _sides_with(answer, gold, "pct")
     for degree in ("radian", "bare") if degrees and policy.degrees == "either" else ("radian",):
         for part in ("hundredth", "bare") if percent == 1 and policy.percent == "either" else ("hundredth",):
-            yield _unmark(answer, degree, part), _unmark(gold, degree, part)
+            yield _replace_marks(answer, degree, part), _replace_marks(gold, degree, part)
 
 
-def _marked(answer: Node, gold: Node, mark: str) -> int:
+def _sides_with(answer: Node, gold: Node, mark: str) -> int:
     return has(answer, mark) + has(gold, mark)
 
 
-def _unmark(node: Node, degree: str, percent: str) -> Node:
+def _replace_marks(node: Node, degree: str, percent: str) -> Node:
+    """Return the tree without degree and percent marks: multiplied by pi / 180 and 1 / 100, or unchanged ("bare")."""
     if not has(node, "deg", "pct"):
         return node
-    if node[0] == "fn":
+    if node[0] == "fn":  # in sin(30 degrees) the argument is an angle under every policy
         degree = "radian"
     if node[0] == "deg":
-        inside = _unmark(node[1], degree, percent)
+        inside = _replace_marks(node[1], degree, percent)
         return ("div", ("mul", inside, ("const", "pi")), ("num", 180)) if degree == "radian" else inside
     if node[0] == "pct":
-        inside = _unmark(node[1], degree, percent)
+        inside = _replace_marks(node[1], degree, percent)
         return ("div", inside, ("num", 100)) if percent == "hundredth" else inside
-    return tuple(_unmark(part, degree, percent) if isinstance(part, tuple) else part for part in node)
+    return tuple(_replace_marks(part, degree, percent) if isinstance(part, tuple) else part for part in node)
 
 
-def _decide(answer: Node, gold: Node, policy: GradingPolicy, ask: Ask) -> bool | None:
+def _decide(answer: Node, gold: Node, policy: GradingPolicy, compare_trees: CompareTrees) -> bool | None:
+    """Compare two trees without marks, with the cheapest step that can decide."""
     if answer == gold:
         return True
     if has(answer, "inf") or has(gold, "inf"):
@@ -84,29 +113,33 @@ def _decide(answer: Node, gold: Node, policy: GradingPolicy, ask: Ask) -> bool |
     if policy.rounding and not names:
         return _close(answer, gold, policy.rounding)
     if is_rational(answer) and is_rational(gold):
-        verdict = _modular(answer, gold, names)
-        if verdict is not None:
-            return verdict
+        result = _modular(answer, gold, names)
+        if result is not None:
+            return result
         if not names and not costly(answer) and not costly(gold):
             return False  # a division by zero
-    verdict = _by_digits(answer, gold, names)
-    if verdict is None and not costly(answer) and not costly(gold):
-        verdict = ask(answer, gold)
-    return verdict
+    result = _by_digits(answer, gold, names)
+    if result is None and not costly(answer) and not costly(gold):
+        result = compare_trees(answer, gold)
+    return result
 
 
 def _infinity(node: Node) -> int:
-    """1 for infinity, -1 for its negative, 0 for anything else."""
+    """Return 1 for infinity, -1 for its negative, 0 for anything else."""
     return 1 if node == ("inf",) else -1 if node == ("neg", ("inf",)) else 0
 
 
 def _modular(answer: Node, gold: Node, names: frozenset[str]) -> bool | None:
-    """Two primes, at three points where both are defined."""
+    """Compare two rational trees modulo two primes; None if they are defined at fewer than three points.
+
+    Any difference proves that the values differ. Two primes instead of one make an accidental agreement of two
+    constants, which have a single point, practically impossible.
+    """
     agreed = 0
     for point in points(names)[:5]:
         try:
-            for arithmetic in map(Modular, PRIMES):
-                if arithmetic.run(answer, point) != arithmetic.run(gold, point):
+            for numbers in map(Modular, PRIMES):
+                if numbers.run(answer, point) != numbers.run(gold, point):
                     return False
             agreed += 1
         except _NO_VALUE:
@@ -115,60 +148,62 @@ def _modular(answer: Node, gold: Node, names: frozenset[str]) -> bool | None:
 
 
 def _by_digits(answer: Node, gold: Node, names: frozenset[str]) -> bool | None:
-    """Floats until a point differs; where all agree, decimals."""
+    """Compare with floats until a point differs; if none does, with decimals. None if neither can decide."""
     floats = Complexes() if has(answer, "i") or has(gold, "i") else Floats()
-    if any(agree(m.answer, m.gold) is False for m in measure(floats, answer, gold, names)):
+    if any(agree(at.answer, at.gold) is False for at in evaluate(floats, answer, gold, names)):
         return False
     if isinstance(floats, Complexes):
-        return None
+        return None  # decimals are real
     with decimal.localcontext(CONTEXT):
         decimals = Decimals()
-        found = [agree(m.answer, m.gold) for m in measure(decimals, answer, gold, names)]
-    if False in found:
+        agreements = [agree(at.answer, at.gold) for at in evaluate(decimals, answer, gold, names)]
+    if False in agreements:
         return False
-    enough = len(found) >= (4 if names else 1)
-    return True if enough and all(found) and decimals.exact_sums else None
+    # With symbols, at least half of the eight points must be valid; agreement at fewer is not evidence enough.
+    enough = len(agreements) >= (4 if names else 1)
+    return True if enough and all(agreements) and decimals.exact_sums else None
 
 
-def measure(arithmetic: Reals, answer: Node, gold: Node, names: frozenset[str]) -> Iterable[Measured]:
-    """Both values at each point where both exist."""
+def evaluate(numbers: Reals, answer: Node, gold: Node, names: frozenset[str]) -> Iterable[Evaluated]:
+    """Yield both values at each point where both exist."""
     for point in points(names):
         try:
-            yield Measured(arithmetic.run(answer, point), arithmetic.run(gold, point))
+            yield Evaluated(numbers.run(answer, point), numbers.run(gold, point))
         except _NO_VALUE:
             continue
 
 
 def _close(answer: Node, gold: Node, rounding: float) -> bool:
-    for measured in measure(Floats(), answer, gold, frozenset()):
-        return bool(abs(measured.answer[0] - measured.gold[0]) <= rounding * abs(measured.gold[0]))
+    """Return whether two constants differ by at most ``rounding`` times the gold."""
+    for at in evaluate(Floats(), answer, gold, frozenset()):
+        return bool(abs(at.answer[0] - at.gold[0]) <= rounding * abs(at.gold[0]))
     return False
 
 
 def number_of(node: Node) -> float | None:
-    """A constant as a float, infinities included; None where it is none."""
+    """Return the value of a constant as a float, infinities included; None if the tree has no such value."""
     if infinite := _infinity(node):
         return float("inf") * infinite
     try:
-        return float(Floats().run(_unmark(node, "radian", "hundredth"), {})[0])
+        return float(Floats().run(_replace_marks(node, "radian", "hundredth"), {})[0])
     except _NO_VALUE:
         return None
 
 
 def is_defined(node: Node) -> bool:
-    """Whether a tree without symbols has a value that floats or decimals can hold."""
+    """Return whether a tree without symbols has a value that a float or a decimal can represent."""
     if number_of(node) is not None:
         return True
     with decimal.localcontext(CONTEXT):
         try:
-            Decimals().run(_unmark(node, "radian", "hundredth"), {})
+            Decimals().run(_replace_marks(node, "radian", "hundredth"), {})
         except _NO_VALUE:
             return False
     return True
 
 
 def proportional(f: Node, g: Node) -> bool:
-    """Whether f = c g for one constant c that is not 0: then f = 0 and g = 0 are the same equation."""
+    """Return whether f = c g for a constant c other than 0; then f = 0 and g = 0 are the same equation."""
     names = symbols(f)
     if not names or names != symbols(g):
         return False
@@ -179,19 +214,21 @@ def proportional(f: Node, g: Node) -> bool:
         return len(ratios) >= 4 and all(abs(r - ratios[0]) <= abs(ratios[0]) * decimal.Decimal("1e-30") for r in ratios)
 
 
-def _ratios(arithmetic: Reals, f: Node, g: Node, names: frozenset[str]) -> list[Any]:
-    found = [m for m in measure(arithmetic, f, g, names) if abs(m.gold[0]) > m.gold[1] and m.answer[0]]
-    return [m.answer[0] / m.gold[0] for m in found]
+def _ratios(numbers: Reals, f: Node, g: Node, names: frozenset[str]) -> list[Any]:
+    """Return f / g at each point where both are defined and not zero within their error bounds."""
+    nonzero = [at for at in evaluate(numbers, f, g, names) if abs(at.gold[0]) > at.gold[1] and at.answer[0]]
+    return [at.answer[0] / at.gold[0] for at in nonzero]
 
 
 def _constant_modulo(prime: int, f: Node, g: Node, names: frozenset[str]) -> bool:
-    arithmetic, ratios = Modular(prime), []
+    """Return whether f / g is the same number modulo ``prime`` at three or more points."""
+    numbers, ratios = Modular(prime), []
     for point in points(names):
         try:
-            top, bottom = arithmetic.run(f, point), arithmetic.run(g, point)
+            top, bottom = numbers.run(f, point), numbers.run(g, point)
             if not top and not bottom:
-                continue
-            ratios.append(top * arithmetic.inverse(bottom) % prime)
+                continue  # the point solves both equations and says nothing about the factor
+            ratios.append(top * numbers.inverse(bottom) % prime)
         except _NO_VALUE:
             continue
     return len(ratios) >= 3 and ratios[0] != 0 and len(set(ratios)) == 1

@@ -1,15 +1,16 @@
-r"""LaTeX and plain notation of one expression as a tree, by recursive descent in linear time.
+r"""Parser of one expression, in LaTeX or plain notation, into a tree: recursive descent in linear time.
 
-A node is a tuple: its kind, then its parts.
+A node is a tuple of its kind and its parts.
 
 | node | meaning |
 |---|---|
 | ("num", Fraction) ("sym", name) ("const", "pi" "e" "i") | atoms |
 | ("add", a, b) ("mul", a, b) ("div", a, b) ("neg", a) ("pow", a, b) | arithmetic |
 | ("root", n, a) ("fn", name, a) ("log", base, a) ("fact", a) ("binom", n, k) | functions |
-| ("deg", a) ("pct", a) | a degree or percent mark: what it is worth is a policy |
+| ("inf",) | infinity |
+| ("deg", a) ("pct", a) | a degree or percent mark, whose value depends on the policy |
 
-Whatever is not understood in full is ``Unreadable``; nothing is skipped. A word is never a product of letters.
+A string that is not read to its end raises ``Unreadable``; nothing is skipped. A word is never a product of letters.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ from typing import Any
 Node = tuple[Any, ...]
 MAX_TOKENS = 400
 MAX_DEPTH = 60
-MAX_NUMBER = 600  # digits, which int() reads under any sys.set_int_max_str_digits
+MAX_NUMBER = 600  # digits; int() accepts them whatever the value of sys.set_int_max_str_digits
 
 
 class Unreadable(ValueError):
-    """Not an expression of this grammar."""
+    """The string is not an expression of this grammar."""
 
 
 class TooDeep(Unreadable):
-    """An expression beyond MAX_TOKENS or MAX_DEPTH."""
+    """The expression exceeds MAX_TOKENS, MAX_DEPTH or MAX_NUMBER."""
 
 
 _TOKEN = re.compile(
@@ -57,18 +58,34 @@ _NAMED = {"pi": ("const", "pi"), "infty": ("inf",), "infinity": ("inf",), "imath
 
 
 def is_word(letters: str) -> bool:
-    """Whether a run of letters is a word, not a product such as xy or abc."""
+    """Return whether a run of letters is a word, not a product.
+
+    One or two letters, three that are often used together as variables (xyz, klm), and three in alphabetical order
+    are products.
+    """
     return not (_PRODUCT_LETTERS.fullmatch(letters) or (len(letters) == 3 and list(letters) == sorted(letters)))
 
 
 @lru_cache(maxsize=4096)
 def parse(text: str, log_base: str = "e") -> Node:
-    """The tree of a cleaned ``text`` (see ``notation.clean``). Unreadable or TooDeep otherwise."""
-    return _Parser(_tokens(text), log_base).whole()
+    """Parse a normalized string (see ``normalization.normalize``).
+
+    Args:
+        text: The expression.
+        log_base: The base of ``log`` without a subscript: "e" or "10".
+
+    Returns:
+        The tree.
+
+    Raises:
+        Unreadable: The string is not an expression of this grammar.
+        TooDeep: The expression exceeds MAX_TOKENS, MAX_DEPTH or MAX_NUMBER.
+    """
+    return _Parser(_tokens(text), log_base).parse_all()
 
 
 def _tokens(text: str) -> list[tuple[str, str]]:
-    """(kind, text) with kind "num", "sym", "fn", "text" or "op"."""
+    """Return the tokens, each (kind, string) with kind "num", "sym", "fn" or "op"."""
     tokens: list[tuple[str, str]] = []
     position, end = 0, len(text.rstrip())
     while position < end:
@@ -107,7 +124,7 @@ def _token(kind: str, word: str) -> tuple[str, str]:
 
 
 def _letters(word: str) -> list[tuple[str, str]]:
-    """A function or constant by its name, or a product of single letters."""
+    """Return the tokens of a run of letters: one function or constant, or a product of single letters."""
     if word in _FUNCTIONS:
         return [("fn", word)]
     if word.lower() in _NAMED:
@@ -118,7 +135,7 @@ def _letters(word: str) -> list[tuple[str, str]]:
 
 
 def _read_text(text: str, position: int, tokens: list[tuple[str, str]]) -> int:
-    r"""\text{e} as the letter, \operatorname{arcsin} as the function; any other words are no expression."""
+    r"""Read the argument of \text or \operatorname: one letter or a function; return the position after it."""
     match = re.compile(r"\s*\{\s*([A-Za-z]+)\s*\}").match(text, position)
     if match is None or (len(match[1]) > 1 and match[1] not in _FUNCTIONS):
         raise Unreadable("words")
@@ -127,16 +144,16 @@ def _read_text(text: str, position: int, tokens: list[tuple[str, str]]) -> int:
 
 
 class _Parser:
-    """Recursive descent over the tokens; every method leaves ``at`` behind what it read."""
+    """Recursive descent over the tokens; each method reads one construct and advances ``at`` past it."""
 
     def __init__(self, tokens: list[tuple[str, str]], log_base: str) -> None:
         self.tokens = [*tokens, ("end", "")]
         self.at = 0
         self.depth = 0
         self.log_base = log_base
-        self.bars = 0
+        self.bars = 0  # the number of | that are open in this group; inside one, a further | closes it
 
-    def whole(self) -> Node:
+    def parse_all(self) -> Node:
         node = self.sum()
         if self.tokens[self.at][0] != "end":
             raise Unreadable(f"unexpected {self.tokens[self.at][1]!r}")
@@ -144,6 +161,7 @@ class _Parser:
 
     @property
     def word(self) -> str:
+        """The string of the current token, "" for a number."""
         return self.tokens[self.at][1] if self.tokens[self.at][0] != "num" else ""
 
     def accept(self, *words: str) -> bool:
@@ -170,7 +188,7 @@ class _Parser:
         return node
 
     def signed(self) -> Node:
-        """A product with at most one sign before it."""
+        """Read a product with at most one sign before it."""
         if self.accept("-"):
             return ("neg", self.product())
         self.accept("+")
@@ -191,13 +209,17 @@ class _Parser:
                 return node
 
     def neighbours(self, node: Node) -> Node:
-        r"""4\frac{2}{3} is 4 + 2/3; every other pair of neighbours is a product, but 2 3 and x 3 are nothing."""
+        r"""Read a factor that follows ``node`` without an operator.
+
+        4\frac{2}{3} is a mixed number, 4 + 2/3; any other pair is a product. A number after a factor (2 3, x 3) is
+        ambiguous and unreadable, except after a closing bracket.
+        """
         if self.tokens[self.at][0] == "num" and self.tokens[self.at - 1][1] not in (")", "}", "]"):
-            raise Unreadable("a number after something without a sign between them")
+            raise Unreadable("a number follows a factor without an operator")
         right = self.factor()
-        whole = node[0] == "num" and node[1].denominator == 1
-        proper = right[0] == "div" and right[1][0] == right[2][0] == "num" and 0 < right[1][1] < right[2][1]
-        return ("add", node, right) if whole and proper else ("mul", node, right)
+        is_integer = node[0] == "num" and node[1].denominator == 1
+        is_proper = right[0] == "div" and right[1][0] == right[2][0] == "num" and 0 < right[1][1] < right[2][1]
+        return ("add", node, right) if is_integer and is_proper else ("mul", node, right)
 
     def signed_factor(self) -> Node:
         return ("neg", self.factor()) if self.accept("-") else self.factor()
@@ -207,10 +229,11 @@ class _Parser:
         if kind in ("num", "sym", "fn"):
             return True
         if word in ("|", "\\lvert"):
-            return not (word == "|" and self.bars)
+            return not (word == "|" and self.bars)  # inside |...| the next | closes
         return kind == "op" and (word in ("\\frac", "\\binom") or (word in _PAIRS and word != "\\{"))
 
     def factor(self) -> Node:
+        """Read an atom with its factorials, marks and exponent."""
         node = self.postfix(self.atom())
         if self.accept("^", "**"):
             if self.degree_mark():
@@ -219,6 +242,7 @@ class _Parser:
         return node
 
     def degree_mark(self) -> bool:
+        r"""Read \circ or {\circ} in an exponent, if it is there."""
         for marks in (("{", "\\circ", "}"), ("\\circ",)):
             if tuple(word for _, word in self.tokens[self.at : self.at + len(marks)]) == marks:
                 self.at += len(marks)
@@ -231,7 +255,7 @@ class _Parser:
         if self.tokens[self.at][0] == "op" and self.word == "{":
             return self.group()
         node = self.atom()
-        return ("pow", node, self.exponent()) if self.accept("^", "**") else node
+        return ("pow", node, self.exponent()) if self.accept("^", "**") else node  # 2^3^2 is 2^(3^2)
 
     def postfix(self, node: Node) -> Node:
         while self.tokens[self.at][0] == "op":
@@ -267,22 +291,25 @@ class _Parser:
         raise Unreadable(f"unexpected {word!r}")
 
     def group(self) -> Node:
+        """Read an expression in brackets or bars."""
         opening = self.word
         self.at += 1
+        # Other brackets start a new group, in which a | opens again: |(|x| - 1)|.
         self.bars += opening == "|"
         bars, self.bars = self.bars, self.bars if opening == "|" else 0
         node = self.sum()
         self.expect(_PAIRS[opening])
         self.bars = bars - (opening == "|")
         if opening == "\\{":
-            raise Unreadable("a set")
+            raise Unreadable("a set is not an expression")
         return ("fn", _WRAPPED[opening], node) if opening in _WRAPPED else node
 
     def argument(self) -> Node:
-        r"""{...} or one digit or letter: \frac12, \sqrt2."""
+        r"""Read an argument of a command: {...}, or one digit or letter as in \frac12 and \sqrt2."""
         kind, word = self.tokens[self.at]
         if kind == "op" and word == "{":
             return self.group()
+        # TeX takes one digit as an argument, so the token 12 becomes 1 and 2.
         if kind == "num" and len(word) > 1 and word.isdigit():
             self.tokens[self.at : self.at + 1] = [("num", word[0]), ("num", word[1:])]
         return self.atom()
@@ -337,7 +364,10 @@ class _Parser:
         return ("root", index, self.argument())
 
     def function_argument(self) -> Node:
-        """(...) alone, or the product that follows: sin 2x cos x is sin(2x) cos(x)."""
+        """Read the argument of a function: (...) alone, or the product up to the next function.
+
+        sin 2x cos x is sin(2x) cos(x), sin(x) y is a product with y, and sin pi/6 is sin(pi / 6).
+        """
         if self.word in ("(", "[", "{", "|", "\\lvert") and self.tokens[self.at][0] == "op":
             return self.group()
         node = self.signed_factor()

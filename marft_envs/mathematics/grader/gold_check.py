@@ -1,8 +1,9 @@
-r"""Which gold answers can be used: ``check_gold`` runs over a task, rows or texts, and lists those that cannot.
+r"""Validation of gold answers: ``check_gold`` lists those of a task, or of rows, that cannot be graded.
 
-A gold is unusable when it is empty, when it is not equal to itself inside a box, when it is beyond the cost gate, when
-its number has no value (such as 1/0), or when no layer reads it, so that only a letter-for-letter copy would be right.
-Only the cheap layers are asked, so that the answer does not depend on what is installed.
+A gold is unusable if it is not a string, is empty or too long, is not equal to itself inside a box, exceeds the
+limits of the symbolic worker, has no value (1/0, for example), or if no layer of the grader can read it, so that only
+an identical string would be correct. The symbolic worker itself is not used, so the result does not depend on the
+installed packages.
 """
 
 from __future__ import annotations
@@ -22,7 +23,13 @@ from marft_envs.task import Problem, Task
 
 @dataclass(frozen=True, slots=True)
 class BadGold:
-    """index: of the problem or row. gold: as given. reason: why it cannot be used."""
+    """A gold answer that cannot be graded.
+
+    Attributes:
+        index: The index of the problem or row.
+        gold: The gold answer.
+        reason: Why it cannot be graded.
+    """
 
     index: int
     gold: Any
@@ -30,24 +37,29 @@ class BadGold:
 
 
 def check_gold(source: Task | Iterable[Any], *, limit: int | None = None) -> list[BadGold]:
-    """The golds of a task, or of problems, mappings with "gold" or "answer", or texts, that cannot be used.
+    """Return the gold answers that cannot be graded.
 
-    limit: look at so many problems at most; needed for a task without end.
+    Args:
+        source: A task, or an iterable of problems, of mappings with the key "gold" or "answer", or of gold answers.
+        limit: The largest number of problems to check; None for all. Required for a task without a size.
+
+    Raises:
+        ValueError: ``limit`` is None and the task has no size.
     """
-    found = []
+    bad = []
     for index, gold in enumerate(_golds(source, limit)):
         if limit is not None and index >= limit:
             break
         reason = why_unusable(gold)
         if reason:
-            found.append(BadGold(index, gold, reason))
-    return found
+            bad.append(BadGold(index, gold, reason))
+    return bad
 
 
 def why_unusable(gold: Any) -> str:
-    """The reason, "" for a usable gold."""
+    """Return the reason why a gold answer cannot be graded, or "" if it can."""
     if not isinstance(gold, str):
-        return f"the gold answer is of type {type(gold).__name__}, not a text"
+        return f"the gold answer is of type {type(gold).__name__}, expected a string"
     if not gold.strip():
         return "the gold answer is empty"
     if len(gold) > MAX_CHARS:
@@ -55,22 +67,22 @@ def why_unusable(gold: Any) -> str:
     candidate, why_not = extract(rf"\boxed{{{gold}}}")
     if comparison_key(candidate) != comparison_key(gold):
         return f"the gold answer is not equal to itself in a box{f' ({why_not})' if why_not else ''}"
-    cleaned = normalize(gold)
-    if not cleaned:
+    normalized = normalize(gold)
+    if not normalized:
         return "the gold answer is empty"
-    if not is_readable(cleaned):
-        if not wants_worker(cleaned):
-            return "no layer reads the gold answer"
-        cost = too_costly(cleaned)
+    if not is_readable(normalized):
+        if not wants_worker(normalized):
+            return "the grader cannot read the gold answer"
+        cost = too_costly(normalized)
         return f"the gold answer is too costly: {cost}" if cost else ""
-    return "" if has_value(cleaned) or special_answers.words_of(cleaned) else "the gold answer has no value"
+    return "" if has_value(normalized) or special_answers.words_of(normalized) else "the gold answer has no value"
 
 
 def _golds(source: Task | Iterable[Any], limit: int | None) -> Iterable[Any]:
     if isinstance(source, Task):
         size = source.size if limit is None else limit if source.size is None else min(limit, source.size)
         if size is None:
-            raise ValueError(f"limit=None: expected a number, because {source.name} has no end")
+            raise ValueError(f"limit=None: expected an integer, because the task {source.name} has no size")
         for index in range(size):
             gold = source.problem(index).gold
             yield from gold.values() if isinstance(gold, dict) else (gold,)

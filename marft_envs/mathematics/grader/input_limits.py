@@ -1,9 +1,9 @@
-r"""What may be handed to the symbolic worker: bounds that are read off the text, before anything is computed.
+r"""Limits on the strings that are sent to the symbolic worker, checked before anything is computed.
 
-The worker is killed after its time whatever it was given; the gate saves that time on replies made to waste it. A text
-is too costly when it is longer than MAX_CHARS or nested deeper than MAX_NESTING, holds a tower of powers, a number of
-more than 12 digits, a power, factorial or binomial of more than three digits, or more than two sums, integrals and
-limits.
+The worker has a time limit of its own. These limits save that time for strings that are certain to exceed it, such as
+replies that are written to waste it. A string is too costly when it is longer than MAX_CHARS, is nested deeper than
+MAX_NESTING, or contains a tower of powers, a number of more than 12 digits, a power, factorial or binomial of more
+than three digits, or more than two sums, integrals and limits.
 """
 
 from __future__ import annotations
@@ -29,12 +29,15 @@ _HEAVY = re.compile(r"\\(?:sum|prod|i*nt|oint|lim)(?![A-Za-z])")
 
 
 def wants_worker(text: str) -> bool:
-    """Whether a text that no cheap layer reads is mathematics that the worker may read."""
+    r"""Return whether a string that no other layer can read may be mathematics that the worker can read.
+
+    Commands that access files or define macros (\input, \def) are refused.
+    """
     return bool(_SYMBOLIC.search(text)) and _FOREIGN.isdisjoint(_COMMAND.findall(text))
 
 
 def too_costly(text: str) -> str:
-    """Why a text is not given to the worker, "" where it may be."""
+    """Return the reason why a string is too costly for the worker, or "" if it is not."""
     if len(text) > MAX_CHARS:
         return f"longer than {MAX_CHARS} characters"
     depth = deepest = 0

@@ -1,7 +1,7 @@
-r"""Intervals, unions and inequalities as one thing: pieces of the real line.
+r"""Intervals, unions of intervals and inequalities, in one representation: a union of intervals of the real line.
 
-x > 3, (3, \infty), {x | x > 3} and x \in (3, \infty) are one piece. Where the ends are numbers, pieces are put in order
-and joined where they touch.
+x > 3, (3, \infty), {x | x > 3} and x \in (3, \infty) are the same interval. If all ends are numbers, the intervals are
+sorted, and those that touch are merged.
 """
 
 from __future__ import annotations
@@ -22,12 +22,19 @@ _MINUS_INFINITY: Node = ("neg", ("inf",))
 _BUILDER = re.compile(r"\\\{\s?([A-Za-z])\s?(?:\\in ?\\mathbb\{?R\}?\s?)?(?:\||:|\\mid)(?![A-Za-z])(.*)\\\}", re.DOTALL)
 _LINE = re.compile(r"\\mathbb\s?\{?R\}?|ℝ|\\text\{\s?all real numbers\s?\}|all real numbers|all reals", re.IGNORECASE)
 _WITHOUT = re.compile(r"\\setminus|\\backslash|∖|\\text\{ ?except ?\}")
-_OPEN_ENDS = {"<": (False, False), "<=": (True, True), ">": (False, False), ">=": (True, True)}
+_REVERSED = str.maketrans("<>", "><")
 
 
 @dataclass(frozen=True)
 class Interval:
-    """low, high: trees. closed_low, closed_high: whether the ends belong to it."""
+    """An interval of the real line.
+
+    Attributes:
+        low: The tree of the lower end.
+        high: The tree of the upper end.
+        closed_low: Whether the lower end belongs to the interval.
+        closed_high: Whether the upper end belongs to it.
+    """
 
     low: Node
     high: Node
@@ -37,34 +44,48 @@ class Interval:
 
 @dataclass(frozen=True)
 class IntervalUnion:
-    """pieces: in order where the ends are numbers. name: the variable, "" where none is named."""
+    """A union of intervals.
 
-    pieces: tuple[Interval, ...]
+    Attributes:
+        intervals: The intervals, sorted and merged if all ends are numbers.
+        name: The variable of an inequality or membership; "" if none is named.
+    """
+
+    intervals: tuple[Interval, ...]
     name: str = ""
 
 
+_REAL_LINE = Interval(_MINUS_INFINITY, _INFINITY, False, False)
+
+
 def read_intervals(text: str) -> IntervalUnion | None:
-    """The part of the real line that a cleaned text describes; None where it describes none."""
+    """Return the union of intervals that a normalized string describes; None if it describes anything else."""
     try:
-        found = _read(text, 0)
+        union = _read(text, 0)
     except (Unreadable, Unknown, ArithmeticError):
         return None
-    return None if found is None else replace(found, pieces=_joined(found.pieces))
+    return None if union is None else replace(union, intervals=_merge_touching(union.intervals))
 
 
 def is_plain_pair(shape: Shape) -> bool:
-    """(a, b), which may be a point as well as an open interval."""
+    """Return whether a shape is (a, b), which may be a point or an open interval."""
     return shape.kind == "tuple" and shape.brackets == "()" and len(shape.parts) == 2
 
 
 def same_intervals(a: IntervalUnion, b: IntervalUnion, same: Callable[[Node, Node], bool]) -> bool:
-    """Equality piece by piece; two different variable names are two different answers."""
-    if len(a.pieces) != len(b.pieces) or (a.name and b.name and a.name != b.name):
+    """Return whether two unions are equal, interval by interval.
+
+    Args:
+        a: A union.
+        b: Another union. If both name a variable, the names must be equal: x > 3 differs from y > 3.
+        same: The comparison of two ends.
+    """
+    if len(a.intervals) != len(b.intervals) or (a.name and b.name and a.name != b.name):
         return False
     return all(
         _same_end(p.low, p.closed_low, q.low, q.closed_low, same)
         and _same_end(p.high, p.closed_high, q.high, q.closed_high, same)
-        for p, q in zip(a.pieces, b.pieces, strict=True)
+        for p, q in zip(a.intervals, b.intervals, strict=True)
     )
 
 
@@ -74,6 +95,7 @@ def _same_end(a: Node, a_closed: bool, b: Node, b_closed: bool, same: Callable[[
 
 
 def _read(text: str, depth: int) -> IntervalUnion | None:
+    """Read a string in any notation; ``depth`` counts nested notations, such as a set builder around a relation."""
     text = text.strip()
     if depth > 4:
         return None
@@ -81,7 +103,7 @@ def _read(text: str, depth: int) -> IntervalUnion | None:
         inner = _read(builder[2], depth + 1)
         return replace(inner, name="") if inner else None
     if _LINE.fullmatch(text):
-        return IntervalUnion((Interval(_MINUS_INFINITY, _INFINITY, False, False),))
+        return IntervalUnion((_REAL_LINE,))
     if without := _WITHOUT.search(text):
         return _without(text[: without.start()], text[without.end() :], depth)
     shape = shape_of(text)
@@ -92,23 +114,24 @@ def _read(text: str, depth: int) -> IntervalUnion | None:
     if shape.kind == "tuple" and len(shape.parts) == 2:
         low, high = (parse(part) for part in shape.parts)
         return IntervalUnion((Interval(low, high, shape.brackets[0] == "[", shape.brackets[1] == "]"),))
+    # A finite set counts only inside another notation, such as a union; alone it is compared as a set.
     if shape.kind == "set" and shape.parts and depth:
         return IntervalUnion(tuple(Interval(node, node, True, True) for node in map(parse, shape.parts)))
     return None
 
 
 def _union(parts: list[IntervalUnion | None]) -> IntervalUnion | None:
-    regions = [part for part in parts if part is not None]
-    names = {region.name for region in regions}
-    if len(regions) != len(parts) or len(names) > 1:
+    unions = [part for part in parts if part is not None]
+    names = {union.name for union in unions}
+    if len(unions) != len(parts) or len(names) > 1:
         return None
-    return IntervalUnion(tuple(piece for region in regions for piece in region.pieces), names.pop())
+    return IntervalUnion(tuple(interval for union in unions for interval in union.intervals), names.pop())
 
 
 def _without(line: str, points: str, depth: int) -> IntervalUnion | None:
-    """The whole line without finitely many points."""
-    whole, shape = _read(line, depth + 1), shape_of(points.strip())
-    if whole is None or whole.pieces != (Interval(_MINUS_INFINITY, _INFINITY, False, False),) or shape.kind != "set":
+    """Read the real line without finitely many points."""
+    real_line, shape = _read(line, depth + 1), shape_of(points.strip())
+    if real_line is None or real_line.intervals != (_REAL_LINE,) or shape.kind != "set":
         return None
     nodes = sorted(map(parse, shape.parts), key=lambda node: number_of(node) or 0.0)
     ends = [_MINUS_INFINITY, *nodes, _INFINITY]
@@ -116,6 +139,7 @@ def _without(line: str, points: str, depth: int) -> IntervalUnion | None:
 
 
 def _relation(shape: Shape, depth: int) -> IntervalUnion | None:
+    """Read a membership, an inequality or a double inequality."""
     sides, signs = shape.parts, shape.signs
     if signs == ("in",):
         inner = _read(sides[1], depth + 1)
@@ -132,10 +156,10 @@ def _relation(shape: Shape, depth: int) -> IntervalUnion | None:
 
 
 def _between(left: IntervalUnion, right: IntervalUnion) -> IntervalUnion | None:
-    """Two rays that face each other."""
-    if len(left.pieces) != 1 or len(right.pieces) != 1:
+    """Return the intersection of two rays in opposite directions, for a double inequality such as 1 < x < 3."""
+    if len(left.intervals) != 1 or len(right.intervals) != 1:
         return None
-    a, b = left.pieces[0], right.pieces[0]
+    a, b = left.intervals[0], right.intervals[0]
     if a.high != _INFINITY:
         a, b = b, a
     if a.high != _INFINITY or b.low != _MINUS_INFINITY:
@@ -144,9 +168,9 @@ def _between(left: IntervalUnion, right: IntervalUnion) -> IntervalUnion | None:
 
 
 def _one_sign(left: Node, sign: str, right: Node) -> IntervalUnion | None:
-    """x < 3, 3 > x, |x - 1| < 2, 2x + 1 < 7."""
+    """Read an inequality in one variable with one sign: x < 3, 3 > x, |x - 1| < 2, 2x + 1 < 7."""
     if not symbols(left) and symbols(right):
-        left, right, sign = right, left, sign.translate(str.maketrans("<>", "><"))
+        left, right, sign = right, left, sign.translate(_REVERSED)
     names = symbols(left)
     if len(names) != 1 or symbols(right):
         return None
@@ -154,17 +178,26 @@ def _one_sign(left: Node, sign: str, right: Node) -> IntervalUnion | None:
     if left[:2] == ("fn", "abs"):
         return _absolute(left[2], sign, right, name)
     if left != ("sym", name):
-        flipped, right = _solve(left, right, name)
-        sign = sign.translate(str.maketrans("<>", "><")) if flipped else sign
+        negative, right = _solve(left, right, name)
+        sign = sign.translate(_REVERSED) if negative else sign
     closed = sign.endswith("=") and sign != "!="
     below, above = Interval(_MINUS_INFINITY, right, False, closed), Interval(right, _INFINITY, closed, False)
-    pieces = {"<": (below,), ">": (above,), "!": (below, above)}[sign[0]]
-    return IntervalUnion(pieces, name)
+    intervals = {"<": (below,), ">": (above,), "!": (below, above)}[sign[0]]
+    return IntervalUnion(intervals, name)
 
 
 def _solve(left: Node, right: Node, name: str) -> tuple[bool, Node]:
-    """(whether the sign turns, bound) of a linear inequality with fractions. Unknown for any other."""
+    """Solve the linear equation left = right with rational coefficients.
+
+    Returns:
+        (whether the slope of left - right is negative, so that an inequality changes its sign; the solution).
+
+    Raises:
+        Unknown: The equation is not linear, or its coefficients are not rational.
+    """
     difference = ("add", left, ("neg", right))
+    # Two points determine the line, and two more must be on it: then no polynomial of degree 3 or less is mistaken
+    # for a line. A special polynomial of degree 4 could be.
     values = [exact(difference, {name: Fraction(x)}) for x in (0, 1, 2, 5)]
     slope = values[1] - values[0]
     if not slope or values[2] != values[0] + 2 * slope or values[3] != values[0] + 5 * slope:
@@ -173,10 +206,11 @@ def _solve(left: Node, right: Node, name: str) -> tuple[bool, Node]:
 
 
 def _absolute(inside: Node, sign: str, size: Node, name: str) -> IntervalUnion | None:
+    """Read |inside| < size, where ``inside`` is linear: its zero is the centre, and size / |slope| the distance."""
     _, centre = _solve(inside, ("num", Fraction(0)), name)
     slope = abs(exact(inside, {name: Fraction(1)}) - exact(inside, {name: Fraction(0)}))
-    reach: Node = ("div", size, ("num", slope)) if slope != 1 else size
-    low, high = ("add", centre, ("neg", reach)), ("add", centre, reach)
+    distance: Node = ("div", size, ("num", slope)) if slope != 1 else size
+    low, high = ("add", centre, ("neg", distance)), ("add", centre, distance)
     closed = sign in ("<=", ">=")
     if sign[0] == "<":
         return IntervalUnion((Interval(low, high, closed, closed),), name)
@@ -187,17 +221,19 @@ def _absolute(inside: Node, sign: str, size: Node, name: str) -> IntervalUnion |
     return None
 
 
-def _joined(pieces: tuple[Interval, ...]) -> tuple[Interval, ...]:
-    """Pieces in order, touching ones made one; left as they are where an end is no number."""
-    keyed = [(number_of(piece.low), number_of(piece.high), piece) for piece in pieces]
+def _merge_touching(intervals: tuple[Interval, ...]) -> tuple[Interval, ...]:
+    """Sort the intervals and merge those that touch; return them unchanged if an end is not a number."""
+    keyed = [(number_of(interval.low), number_of(interval.high), interval) for interval in intervals]
     if any(low is None or high is None for low, high, _ in keyed):
-        return pieces
+        return intervals
     keyed.sort(key=lambda item: (item[0], item[1]))
     result: list[Interval] = []
-    for low, _, piece in keyed:
+    for low, _, interval in keyed:
         last = result[-1] if result else None
-        if last and number_of(last.high) == low and last.high != _INFINITY and (last.closed_high or piece.closed_low):
-            result[-1] = replace(last, high=piece.high, closed_high=piece.closed_high)
+        # (1, 2) and (2, 3) touch in a point that belongs to neither, so they are not merged.
+        touching = last and number_of(last.high) == low and last.high != _INFINITY
+        if last and touching and (last.closed_high or interval.closed_low):
+            result[-1] = replace(last, high=interval.high, closed_high=interval.closed_high)
         else:
-            result.append(piece)
+            result.append(interval)
     return tuple(result)

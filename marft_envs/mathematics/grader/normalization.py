@@ -1,6 +1,7 @@
-r"""One spelling for one thing: Unicode, LaTeX spacing and wrappers. Linear time, and nothing is computed here.
+r"""Normalization of answers: one spelling for Unicode, LaTeX spacing and wrappers, in linear time.
 
-NFKC alone would read 3½ as 31⁄2, 10² as 102 and 1010₂ as 10102; these are spelled out first.
+Nothing is computed here. The fractions, superscripts and subscripts of Unicode are rewritten before NFKC, which would
+turn 3½ into 31⁄2, 10² into 102 and 1010₂ into 10102.
 """
 
 from __future__ import annotations
@@ -42,7 +43,11 @@ _PHRASE = re.compile(r"[^\W\d_]{2,}(?:[ ,.'-]+[^\W\d_]+)*")
 
 
 def normalize(text: str) -> str:
-    r"""One notation: ASCII digits and minus, \frac, \text{...}, single spaces; no $, \left, \right, last stop."""
+    r"""Return ``text`` in the one notation that all other modules of the grader expect.
+
+    Digits and the minus sign are ASCII, fractions are ``\frac``, words are in ``\text{...}``, and white space is a
+    single space. ``$``, ``\left``, ``\right``, outer braces and trailing punctuation are removed.
+    """
     return _normalize_short(text) if len(text) <= CACHED_CHARS else _normalize(text)
 
 
@@ -68,7 +73,7 @@ def _ascii(text: str) -> str:
 
 
 def _commands(text: str) -> str:
-    if "\\\\" in text:
+    if "\\\\" in text:  # a row of a matrix ends there; elsewhere it is a backslash that was escaped twice
         text = _ROW_END.sub(r"\\cr ", text) if "\\begin" in text else _DOUBLED.sub(r"\\", text)
     text = _TEXT_NAMES.sub(r"\\text{", _FRAC_NAMES.sub(r"\\\1", text))
     return _NOTHING.sub("", _GROUPED.sub("", text)).replace("\\%", "%")
@@ -78,14 +83,15 @@ _normalize_short = functools.lru_cache(maxsize=8192)(_normalize)
 
 
 def unwrap_text(text: str) -> str:
-    r"""``5 \text{ cm}`` as ``5  cm ``."""
+    r"""Return ``text`` without the command ``\text``: ``5 \text{ cm}`` becomes ``5  cm ``."""
     return _TEXT.sub(r" \1 ", text)
 
 
 def comparison_key(text: str) -> str:
-    """What two answers that are not numbers are compared by: no spaces, short forms written out, words in lower case.
+    """Return a string that is equal for two answers that are spelled alike.
 
-    A single letter keeps its case: e is a number, E may be a choice.
+    Spaces are removed, short forms such as ``\\frac12`` are written out, and words are in lower case. A single letter
+    keeps its case: e is a number, and E may be a choice.
     """
     return _key_short(text) if len(text) <= CACHED_CHARS else _key(text)
 
@@ -109,12 +115,14 @@ def _ascii_digit(match: re.Match[str]) -> str:
 
 
 def _without_outer_braces(text: str) -> str:
-    """``{{5}}`` as ``5``; braces that do not close each other are left as they are."""
+    """Return ``{{5}}`` as ``5``. Braces that do not enclose the whole string, as in ``{a}{b}``, are not changed."""
     depth = 0
     leading = len(text) - len(text.lstrip("{"))
     wrapped = min(leading, len(text) - len(text.rstrip("}")))
     if not 0 < wrapped <= _MAX_BRACES:
         return text
+    # A pair of braces encloses everything exactly if the depth never falls below it before the trailing braces.
+    # Counting the lowest depth finds the number of such pairs in one pass.
     lowest = wrapped
     for character in text[: len(text) - wrapped]:
         depth += (character == "{") - (character == "}")

@@ -1,7 +1,7 @@
-r"""A text as an exact number with its unit, or None: integers, separators, decimals, fractions, powers of ten.
+r"""Exact numbers with units: integers, separators, decimals, fractions and powers of ten.
 
-Never a float, never ``eval``. The patterns are possessive, so that no input is read again and again, and numbers beyond
-MAX_DIGITS or MAX_EXPONENT are not numbers here.
+Values are fractions, never floats, and no string is evaluated. The patterns use possessive quantifiers, so that no
+input causes backtracking, and a number beyond MAX_DIGITS or MAX_EXPONENT is not read as a number.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from marft_envs.mathematics.grader.units import is_known
 
 MAX_DIGITS = 10_000
 MAX_EXPONENT = 10_000
-_CHUNK = 600  # int() reads 640 digits under any sys.set_int_max_str_digits
+_CHUNK = 600  # int() accepts 640 digits whatever the value of sys.set_int_max_str_digits
 
 _DECIMAL = r"(?:(?:\d{1,3}(?:,\d{3})++|\d{1,3}(?: \d{3})++(?!\d)|\d++)(?:\.\d*+)?+|\.\d++)"
 _SIGNED = rf"(?:[-+]\s?)?+{_DECIMAL}"
@@ -54,12 +54,12 @@ _NOT_A_UNIT = (
 )
 _NO_UNIT = frozenset(_NOT_A_UNIT.split())
 _TWO_LETTERS = "mm cm km kg mg lb oz ft in yd mi mph hr min ml hz kw am pm of at an"
-_SHORT_UNITS = frozenset(_TWO_LETTERS.split())  # bare, next to the number or not
-_SPACED_UNITS = frozenset("mgshl")  # bare, after a space
+_SHORT_UNITS = frozenset(_TWO_LETTERS.split())  # units without \text, with or without a space before them
+_SPACED_UNITS = frozenset("mgshl")  # units without \text, only after a space
 _MAX_WORDS = 8
 _CHINESE = re.compile(r"[\u4e00-\u9fff]+")
 _NO_CHINESE_UNIT = re.compile(r"[和或与至到约余又加减乘除多少不百千万亿]")
-"""Words and larger numbers; 千米 and 千克 are known units, which are asked for first."""
+"""Words (and, or, about ...) and larger numbers. The units 千米 and 千克 are looked up before this pattern is used."""
 _CHINESE_SCALES = {"万": 10**4, "亿": 10**8}
 _NUMBER_WORDS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
@@ -70,7 +70,13 @@ _WORD_VALUES = {word: value for value, word in enumerate(_NUMBER_WORDS.split())}
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """value: as written, 50 for 50%. percent: whether a percent sign follows. unit: the words after it, "" for none."""
+    """An exact number.
+
+    Attributes:
+        value: The value as written: 50 for 50%.
+        percent: Whether a percent sign follows.
+        unit: The unit, or the words that name what is counted; "" for none.
+    """
 
     value: Fraction
     percent: bool = False
@@ -78,9 +84,9 @@ class Number:
 
 
 def parse_number(text: str) -> Number | None:
-    """The number that ``text`` is, with its unit; None where it is anything else or beyond the bounds."""
+    """Return the number that ``text`` consists of, with its unit; None if it is anything else or too long."""
     text = normalize(text)
-    if _DOTTED.fullmatch(text):
+    if _DOTTED.fullmatch(text):  # 1.000.000; a single group, as in 1.234, is a decimal
         text = text.replace(".", "")
     sign = _SIGN.match(text)
     assert sign is not None  # the pattern matches the empty string
@@ -88,17 +94,18 @@ def parse_number(text: str) -> Number | None:
         return None
     if (word := unwrap_text(text).strip().casefold()) in _WORD_VALUES:
         return Number(Fraction(_WORD_VALUES[word]))
+    # The order matters: a later reader would accept the beginning of what an earlier one reads in full.
     readers = (_read_frac, _read_mixed, _read_slash, _read_scientific, _read_repeating, _read_ellipsis, _read_plain)
     for read in readers:
-        found = read(text, sign.end())
-        if found is not None:
-            value, end = found
+        result = read(text, sign.end())
+        if result is not None:
+            value, end = result
             return _with_unit(-value if sign.group(1) == "-" else value, text[end:])
     return None
 
 
 def _read_frac(text: str, start: int) -> tuple[Fraction, int] | None:
-    r"""\frac{a}{b}, \frac12, and 4\frac{2}{3}, which is 4 + 2/3."""
+    r"""Read \frac{a}{b}, \frac12, and 4\frac{2}{3}, which is 4 + 2/3."""
     m = _FRAC.match(text, start)
     if m is None:
         return None
@@ -110,7 +117,7 @@ def _read_frac(text: str, start: int) -> tuple[Fraction, int] | None:
 
 
 def _read_mixed(text: str, start: int) -> tuple[Fraction, int] | None:
-    """4 2/3; an improper part (4 5/3) is no number."""
+    """Read 4 2/3. With an improper fraction (4 5/3) it is not a number."""
     m = _MIXED.match(text, start)
     value = _ratio(m["top"], m["bottom"]) if m else None
     whole = _decimal(m["whole"]) if m else None
@@ -124,7 +131,7 @@ def _read_slash(text: str, start: int) -> tuple[Fraction, int] | None:
 
 
 def _read_scientific(text: str, start: int) -> tuple[Fraction, int] | None:
-    r"""1.2e3, 1.2 \times 10^3 and 10^3."""
+    r"""Read 1.2e3, 1.2 \times 10^3 and 10^3."""
     m = _SCIENTIFIC.match(text, start)
     if m is None:
         return None
@@ -136,7 +143,7 @@ def _read_scientific(text: str, start: int) -> tuple[Fraction, int] | None:
 
 
 def _read_repeating(text: str, start: int) -> tuple[Fraction, int] | None:
-    r"""0.1\overline{6}, 0.1(6) and 0.1\dot{6} are 1/6; 0.\dot{1}42\dot{8} repeats 1428."""
+    r"""Read 0.1\overline{6}, 0.1(6) and 0.1\dot{6}, which are 1/6; 0.\dot{1}42\dot{8} repeats 1428."""
     m = _REPEATING.match(text, start)
     if m is None:
         return None
@@ -146,18 +153,21 @@ def _read_repeating(text: str, start: int) -> tuple[Fraction, int] | None:
 
 
 def _read_ellipsis(text: str, start: int) -> tuple[Fraction, int] | None:
-    r"""0.333\ldots is 1/3: a digit three times, or several twice. Other digits stand for themselves."""
+    r"""Read 0.333\ldots, which is 1/3.
+
+    A period is one digit written three times or several digits written twice; other digits are read as they are.
+    """
     m = _ELLIPSIS.match(text, start)
     if m is None:
         return None
-    found = _PERIOD.fullmatch(m["digits"])
-    period = (found["one"] or found["period"]) if found else "0"
-    value = _periodic(m["whole"], found["fixed"] if found else m["digits"], period)
+    repetition = _PERIOD.fullmatch(m["digits"])
+    period = (repetition["one"] or repetition["period"]) if repetition else "0"
+    value = _periodic(m["whole"], repetition["fixed"] if repetition else m["digits"], period)
     return (value, m.end()) if value is not None else None
 
 
 def _periodic(whole: str, fixed: str, period: str) -> Fraction | None:
-    """whole.fixed, then the period for ever."""
+    """Return whole.fixed followed by the repeating period: with n digits, a period p adds p / (10^n - 1)."""
     before, repeated = _decimal(f"{whole}.{fixed}0"), _decimal(period)
     if before is None or repeated is None:
         return None
@@ -176,7 +186,7 @@ def _ratio(top: str, bottom: str) -> Fraction | None:
 
 
 def _decimal(text: str) -> Fraction | None:
-    """A decimal with separators, read in chunks so that Python's limit on the digits of an int does not bind."""
+    """Read a decimal with separators, in chunks that stay below Python's limit on the digits of an int."""
     text = text.replace(",", "").replace(" ", "")
     negative, digits = text.startswith("-"), text.lstrip("+-")
     whole, _, fraction = digits.partition(".")
@@ -191,7 +201,7 @@ def _decimal(text: str) -> Fraction | None:
 
 
 def _with_unit(value: Fraction, rest: str) -> Number | None:
-    """The number with what follows it read as percent sign, scale and unit; None where ``rest`` is none of these."""
+    """Return the number with ``rest`` read as percent sign, scale and unit; None if ``rest`` is anything else."""
     attached = rest[:1].isalpha()
     wrapped = rest.lstrip().startswith(r"\text")
     rest = unwrap_text(rest)
@@ -211,7 +221,10 @@ def _with_unit(value: Fraction, rest: str) -> Number | None:
 
 
 def _is_unit(unit: str, *, attached: bool, wrapped: bool) -> bool:
-    r"""Whether words after a number only name what is counted. Bare single letters may be variables: 5x, 5 y."""
+    r"""Return whether the words after a number only name what is counted.
+
+    A single letter may be a variable (5x, 5 y), so it is a unit only inside \text, or after a space and known as one.
+    """
     if _CHINESE.match(unit):
         return is_known(unit) or not (len(unit) > _MAX_WORDS or _NO_CHINESE_UNIT.search(unit))
     words = re.findall(r"[^\W\d_]+", unit)
@@ -223,5 +236,5 @@ def _is_unit(unit: str, *, attached: bool, wrapped: bool) -> bool:
 
 
 def _unit_key(unit: str) -> str:
-    """The unit without needless spaces and braces; ``units.read_unit`` says what it means."""
+    """Return the unit without superfluous spaces and braces, as ``units.read_unit`` expects it."""
     return " ".join(unit.split()).replace(" ^", "^").replace("{", "").replace("}", "")

@@ -1,4 +1,4 @@
-"""Four arithmetics for ``evaluate``: integers modulo a prime, floats, complex floats, and decimals of 60 digits."""
+"""Number systems in which expression trees are evaluated: integers modulo a prime, floats, complex floats, decimals."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from marft_envs.mathematics.grader.tree_value import (
     Node,
     Reals,
     Unknown,
+    bounded_integer,
+    integer,
     signed_power,
     signed_root,
-    small,
-    whole,
 )
 
-PRIMES = {2**61 - 31: 583529827753931384, 2**89 - 31: 91917684975519951292599774}  # prime -> a square root of -1
+# Each prime is 1 modulo 4, so -1 has a square root, which represents i. The roots are values of this mapping.
+PRIMES = {2**61 - 31: 583529827753931384, 2**89 - 31: 91917684975519951292599774}
 _PI = "3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534211706798"
 CONTEXT = decimal.Context(
     prec=60, Emax=10**15, Emin=-(10**15), traps=[decimal.InvalidOperation, decimal.DivisionByZero, decimal.Overflow]
@@ -28,7 +29,7 @@ CONTEXT = decimal.Context(
 
 
 class Modular:
-    """Integers modulo a prime: quick and exact, for fractions, whole powers, factorials and i."""
+    """Integers modulo a prime: fast, without rounding, for fractions, integer powers, factorials and i."""
 
     def __init__(self, prime: int) -> None:
         self.prime = prime
@@ -43,6 +44,11 @@ class Modular:
         return pow(value, -1, self.prime)
 
     def run(self, node: Node, point: Mapping[str, Fraction]) -> int:
+        """Return the value of a tree at ``point`` modulo the prime.
+
+        Raises:
+            Unknown: The tree has a node that is not rational, or divides by a multiple of the prime.
+        """
         kind = node[0]
         if kind == "num":
             return self.num(node[1])
@@ -51,11 +57,11 @@ class Modular:
         if node == ("const", "i"):
             return PRIMES[self.prime]
         if kind == "pow":
-            return self._power(self.run(node[1], point), whole(node[2]))
+            return self._power(self.run(node[1], point), integer(node[2]))
         if kind == "fact":
-            return math.factorial(small(node[1])) % self.prime
+            return math.factorial(bounded_integer(node[1])) % self.prime
         if kind == "binom":
-            return math.comb(small(node[1]), small(node[2])) % self.prime
+            return math.comb(bounded_integer(node[1]), bounded_integer(node[2])) % self.prime
         if kind not in ("add", "mul", "div", "neg"):
             raise Unknown(kind)
         values = [self.run(part, point) for part in node[1:]]
@@ -78,7 +84,7 @@ _FLOAT_FUNCTIONS: dict[str, Callable[[float], float]] = {
 
 
 class Floats(Reals):
-    """Real floats: undefined where a real number is."""
+    """Floats with real functions; roots and powers that are not real have no value."""
 
     eps = 2.0**-52
 
@@ -107,7 +113,7 @@ class Floats(Reals):
 
 
 class Complexes(Floats):
-    """Complex floats with principal values, for expressions in which i stands."""
+    """Complex floats with principal values, for expressions that contain i."""
 
     def num(self, value: Fraction) -> Any:
         return complex(value)
@@ -136,9 +142,12 @@ class Complexes(Floats):
 
 
 class Decimals(Reals):
-    """60 digits: fractions, roots, powers, logarithms, pi and e. Run it inside ``decimal.localcontext(CONTEXT)``."""
+    """Decimals of 60 digits: fractions, roots, powers, logarithms, pi and e; no trigonometric functions.
 
-    eps = decimal.Decimal("1e-58")
+    Use it inside ``decimal.localcontext(CONTEXT)``.
+    """
+
+    eps = decimal.Decimal("1e-58")  # two digits fewer than the context's precision, for the error of exp and ln
 
     def num(self, value: Fraction) -> decimal.Decimal:
         return decimal.Decimal(value.numerator) / decimal.Decimal(value.denominator)

@@ -1,4 +1,4 @@
-"""What ``equality`` reads off a cleaned text: its number, its tree, its unit; and whether a layer reads it in full."""
+"""Parsing of normalized answers: number, expression tree and unit, and whether the grader can read an answer at all."""
 
 from __future__ import annotations
 
@@ -32,16 +32,18 @@ PLUS_MINUS = re.compile(r"\\pm(?![A-Za-z])|±|\\mp(?![A-Za-z])|∓")
 
 @lru_cache(maxsize=4096)
 def number_in(text: str) -> Number | None:
+    """Return ``parse_number(text)``, cached."""
     return parse_number(text)
 
 
 def plain(text: str) -> str:
-    r"""Without a \text{...} around all of it and without a leading \approx."""
+    r"""Return ``text`` without a \text{...} that encloses all of it and without a leading \approx."""
     match = _WHOLE_TEXT.fullmatch(text)
     return normalize(match[1] if match else text.removeprefix(r"\approx"))
 
 
 def tree_of(text: str, log: str = "e") -> Node | None:
+    """Return the expression tree of ``text``; None if it is not an expression."""
     try:
         return parse(text, log)
     except (Unreadable, RecursionError):
@@ -49,7 +51,7 @@ def tree_of(text: str, log: str = "e") -> Node | None:
 
 
 def without_unit(text: str) -> tuple[str, str]:
-    """(expression, unit): ``2\\sqrt{3} \\text{ cm}``, ``4\\pi cm^2``. ("...", "") where there is none."""
+    """Split ``2\\sqrt{3} \\text{ cm}`` or ``4\\pi cm^2`` into (expression, unit); the unit is "" if there is none."""
     match = _UNIT_TAIL.search(text)
     if (
         match
@@ -64,44 +66,47 @@ def without_unit(text: str) -> tuple[str, str]:
 
 
 def is_vector(shape: Shape) -> bool:
-    """A matrix, or a tuple that may be a vector."""
+    """Return whether a shape is a matrix, or a tuple that may be a vector."""
     return shape.kind == "matrix" or (shape.kind == "tuple" and shape.brackets in ("()", "[]"))
 
 
-def listed(shape: Shape) -> Shape:
-    r"""Each part with \pm as two parts."""
+def expand_plus_minus(shape: Shape) -> Shape:
+    r"""Return the shape with each part that contains \pm replaced by two parts."""
     if shape.kind not in ("one", "list", "set", "relation"):
         return shape
     if shape.kind == "relation":
         if shape.signs != ("=",) or not NAME.fullmatch(shape.parts[0]):
             return shape
         shape = Shape("one", (shape.parts[1],))
-    parts = tuple(half for part in shape.parts for half in _halves(part))
+    parts = tuple(branch for part in shape.parts for branch in _branches(part))
     return Shape("list" if shape.kind == "one" and len(parts) > 1 else shape.kind, parts)
 
 
-def _halves(text: str) -> tuple[str, ...]:
+def _branches(text: str) -> tuple[str, ...]:
     if not PLUS_MINUS.search(text):
         return (text,)
-    return tuple(_signed(text, *signs).lstrip("+ ") for signs in (("+", "-"), ("-", "+")))
+    return tuple(_signed(text, *signs).lstrip("+ ") for signs in (("+", "-"), ("-", "+")))  # \mp has the other sign
 
 
 def _signed(text: str, upper: str, lower: str) -> str:
     return PLUS_MINUS.sub(lambda m: upper if m.group() in ("\\pm", "±") else lower, text)
 
 
-def united(shape: Shape) -> Shape:
-    """A union of sets as one set."""
+def merge_sets(shape: Shape) -> Shape:
+    """Return a union of sets as one set; any other shape is returned unchanged."""
     if shape.kind != "union":
         return shape
-    inner = [shape_of(part) for part in shape.parts]
-    if any(part.kind != "set" for part in inner):
+    sets = [shape_of(part) for part in shape.parts]
+    if any(part.kind != "set" for part in sets):
         return shape
-    return Shape("set", tuple(part for one in inner for part in one.parts))
+    return Shape("set", tuple(part for one in sets for part in one.parts))
 
 
 def is_readable(text: str, level: int = 0) -> bool:
-    """Whether a cheap layer understands a cleaned text in full: then another notation of the same can be recognised."""
+    """Return whether a layer before the symbolic worker can read all of a normalized string.
+
+    If none can, only an identical string would be graded as correct, so such a gold is unusable.
+    """
     if (
         number_in(text)
         or special_answers.read_choice(text)
@@ -115,7 +120,7 @@ def is_readable(text: str, level: int = 0) -> bool:
         return True
     if level >= MAX_LEVELS or not text:
         return False
-    shape = listed(shape_of(text))
+    shape = expand_plus_minus(shape_of(text))
     if shape.kind != "one":
         return all(is_readable(part, level + 1) for part in shape.parts)
     ratio = special_answers.read_ratio(text)
@@ -127,7 +132,7 @@ def is_readable(text: str, level: int = 0) -> bool:
 
 
 def has_value(text: str) -> bool:
-    """False for a readable constant that has none, such as 1/0 or a tower of powers."""
+    """Return False for a readable constant without a value that can be computed, such as 1/0 or a tower of powers."""
     node = tree_of(without_unit(text)[0])
     if node is None or symbols(node) or number_in(text) or has(node, "i", "inf"):
         return True

@@ -1,4 +1,4 @@
-"""Equality of two numbers with percent signs and units, under a policy."""
+"""Equality of two numbers with percent signs, units and currencies, under a policy."""
 
 from __future__ import annotations
 
@@ -16,36 +16,43 @@ _MONEY = re.compile(rf"(-?)\s*+(\\\$|[€₹])\s*+{_AMOUNT}|{_AMOUNT}\s*+([€�
 
 
 def with_currencies(answer: str, gold: str) -> tuple[str, str]:
-    r"""Where both name a currency, \$5 as 5 dollar: it is 500 cents and not 5 euros. A bare $ is LaTeX's delimiter.
+    r"""Return both strings with currency signs written as units, if both name a currency.
 
-    £ and ¥ stay without: they are pounds and yuan in some texts, and something else in others.
+    \$5 becomes ``5 dollar``, which equals 500 cents and differs from 5 euros. If only one side names a currency, both
+    are returned unchanged, and normalization drops the sign later. A bare $ is LaTeX's delimiter, and £ and ¥ are
+    ambiguous (yen or yuan, for example), so they are never units.
     """
     if not _CURRENCY.search(answer) or not _CURRENCY.search(gold):
         return answer, gold
-    return _in_words(answer), _in_words(gold)
+    return _sign_as_unit(answer), _sign_as_unit(gold)
 
 
-def _in_words(text: str) -> str:
+def _sign_as_unit(text: str) -> str:
     match = _MONEY.fullmatch(text.strip())
     return f"{match[1] or ''}{match[3] or match[4]} {_SIGNS[match[2] or match[5]]}" if match else text
 
 
-def numbers_equal(a: Number, b: Number, policy: GradingPolicy = DEFAULT_POLICY) -> bool:
-    """Equality of fractions, with the policies for percent, units and rounding; ``b`` is the gold."""
+def numbers_equal(answer: Number, gold: Number, policy: GradingPolicy = DEFAULT_POLICY) -> bool:
+    """Return whether two exact numbers are equal under the policies for percent signs, units and rounding."""
     scale = Fraction(1)
-    if policy.units == "required" and b.unit and not a.unit:
+    if policy.units == "required" and gold.unit and not answer.unit:
         return False
-    if a.unit and b.unit and policy.units != "ignored":
-        given, wanted = read_unit(a.unit), read_unit(b.unit)
-        if given.measures != wanted.measures:
+    if answer.unit and gold.unit and policy.units != "ignored":
+        answer_unit, gold_unit = read_unit(answer.unit), read_unit(gold.unit)
+        if answer_unit.measures != gold_unit.measures:
             return False
-        scale = given.factor / wanted.factor
-    if a.percent == b.percent:
-        return _near(a.value * scale, b.value, policy)
+        scale = answer_unit.factor / gold_unit.factor
+    if answer.percent == gold.percent:
+        return _near(answer.value * scale, gold.value, policy)
     if policy.percent == "strict":
-        return _near(a.value / (100 if a.percent else 1), b.value / (100 if b.percent else 1), policy)
-    sign, bare = (a, b) if a.percent else (b, a)
-    return any(_near(bare.value, value, policy) for value in (sign.value, sign.value / 100))
+        return _near(_without_percent(answer), _without_percent(gold), policy)
+    # Exactly one side has the sign. The other side may mean the number before the sign (50) or its value (1/2).
+    percentage, bare = (answer, gold) if answer.percent else (gold, answer)
+    return any(_near(bare.value, value, policy) for value in (percentage.value, percentage.value / 100))
+
+
+def _without_percent(number: Number) -> Fraction:
+    return number.value / (100 if number.percent else 1)
 
 
 def _near(a: Fraction, b: Fraction, policy: GradingPolicy) -> bool:

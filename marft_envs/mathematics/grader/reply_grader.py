@@ -1,4 +1,4 @@
-r"""From a whole reply to a verdict: find the answer, compare it, and keep faults apart from wrong answers."""
+r"""Grading of whole replies: find the answer, compare it with the gold, and separate faults from wrong answers."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import threading
 from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Literal
+from typing import Literal, get_args
 
 from marft_envs.mathematics.grader.answer_extraction import extract, final_part
 from marft_envs.mathematics.grader.equality import equal
 from marft_envs.mathematics.grader.grading_policy import DEFAULT_POLICY, GradingPolicy
 from marft_envs.mathematics.grader.number import parse_number
-from marft_envs.mathematics.grader.symbolic.pool import Answer, Symbolic, WorkerFault, shared_pool
+from marft_envs.mathematics.grader.symbolic.pool import Comparison, Symbolic, WorkerFault, shared_pool
 from marft_envs.mathematics.grader.tree_value import Node
 from marft_envs.verdict import Verdict
 
@@ -22,140 +22,167 @@ _faults: Counter[str] = Counter()
 _faults_lock = threading.Lock()
 
 
-class _Open(Exception):
-    """Raised by an ``Ask`` that leaves the question for later."""
+class _NeedsWorker(Exception):
+    """The comparison needs the symbolic worker and is postponed."""
 
 
-class _Wasteful(Exception):
-    """The answer took all the time or memory that it was given."""
+class _LimitExceeded(Exception):
+    """The answer exceeded the worker's time or memory."""
 
 
 def grade(reply: str, gold: str, *, unmarked: Unmarked = "none", policy: GradingPolicy = DEFAULT_POLICY) -> Verdict:
-    r"""CORRECT, WRONG, NO_ANSWER, or NOT_GRADED after a fault; never a partial score. From any thread or process.
+    r"""Grade a whole reply against the gold answer. Safe to call from any thread, process or event loop.
 
-    gold: the answer itself, without \boxed. unmarked: "none": an answer needs a mark (\boxed, <answer>, ####, "answer
-    is"); "whole": a reply that as a whole is one number, with or without a full stop, counts too. policy: what counts
-    as equal. An answer that uses up its time or memory is WRONG; a gold that does, a missing math-verify where it is
-    needed, a broken worker and a machine too busy to compare are faults: NOT_GRADED, counted in ``fault_counts()``.
+    Args:
+        reply: The whole reply. See ``answer_extraction`` for the marks of an answer.
+        gold: The gold answer itself, without \boxed.
+        unmarked: "none": an answer needs a mark (\boxed, <answer>, ####, "answer is"). "whole": a reply that is one
+            number and nothing else, optionally with a full stop, is an answer, too.
+        policy: The rules for when an answer counts as equal to the gold.
+
+    Returns:
+        A verdict with the outcome CORRECT, WRONG, NO_ANSWER or NOT_GRADED; never a partial score. An answer that
+        exceeds the worker's time or memory is WRONG. NOT_GRADED reports a fault, which ``fault_counts`` counts: the
+        gold alone exceeds the worker's time or memory, the comparison needs math-verify and it is not installed, the
+        worker failed, or the machine is too busy for a comparison.
+
+    Raises:
+        TypeError: ``reply`` or ``gold`` is not a string.
+        ValueError: ``gold`` is blank, or ``unmarked`` has a value that is not allowed.
     """
-    _check(gold, unmarked)
-    found = _find(reply, unmarked)
-    return found if isinstance(found, Verdict) else _verdict(found, gold, policy, _Worked(shared_pool()))
+    _check_arguments(gold, unmarked)
+    answer = _find_answer(reply, unmarked)
+    return answer if isinstance(answer, Verdict) else _compare(answer, gold, policy, _UsesWorker(shared_pool()))
 
 
 def grade_many(
     pairs: Iterable[tuple[str, str]], *, unmarked: Unmarked = "none", policy: GradingPolicy = DEFAULT_POLICY
 ) -> list[Verdict]:
-    """The verdicts on (reply, gold) pairs, in order. What needs the symbolic worker is compared side by side."""
+    """Grade (reply, gold) pairs; comparisons that need the symbolic worker run in parallel.
+
+    Args:
+        pairs: Pairs of a whole reply and its gold answer.
+        unmarked: See ``grade``.
+        policy: See ``grade``.
+
+    Returns:
+        The verdicts, in the order of the pairs; each equals that of ``grade``.
+
+    Raises:
+        TypeError: A reply or gold is not a string.
+        ValueError: A gold is blank, or ``unmarked`` has a value that is not allowed.
+    """
     items = list(pairs)
     for _, gold in items:
-        _check(gold, unmarked)
+        _check_arguments(gold, unmarked)
     verdicts: list[Verdict | None] = []
-    later: list[tuple[int, str, str]] = []
-    for number, (reply, gold) in enumerate(items):
-        found = _find(reply, unmarked)
+    postponed: list[tuple[int, str, str]] = []
+    for index, (reply, gold) in enumerate(items):
+        answer = _find_answer(reply, unmarked)
         try:
-            verdicts.append(found if isinstance(found, Verdict) else _verdict(found, gold, policy, _Later()))
-        except _Open:
+            verdicts.append(answer if isinstance(answer, Verdict) else _compare(answer, gold, policy, _Postpones()))
+        except _NeedsWorker:
             verdicts.append(None)
-            later.append((number, str(found), gold))
-    if later:
-        with ThreadPoolExecutor(min(len(later), shared_pool().size)) as threads:
-            answered = threads.map(lambda item: _verdict(item[1], item[2], policy, _Worked(shared_pool())), later)
-            for (number, _, _), verdict in zip(later, answered, strict=True):
-                verdicts[number] = verdict
+            postponed.append((index, str(answer), gold))
+    if postponed:
+        with ThreadPoolExecutor(min(len(postponed), shared_pool().size)) as threads:
+            graded = threads.map(lambda item: _compare(item[1], item[2], policy, _UsesWorker(shared_pool())), postponed)
+            for (index, _, _), verdict in zip(postponed, graded, strict=True):
+                verdicts[index] = verdict
     return [verdict for verdict in verdicts if verdict is not None]
 
 
 def fault_counts() -> dict[str, int]:
-    """Reason -> NOT_GRADED verdicts that this process has given for it."""
+    """Return how many NOT_GRADED verdicts this process has returned, by reason."""
     with _faults_lock:
         return dict(_faults)
 
 
 def is_number(gold: str) -> bool:
-    """Whether the exact comparison of numbers decides about ``gold``."""
+    """Return whether a gold answer is a number that is compared exactly, without the symbolic worker."""
     return parse_number(gold) is not None
 
 
-class _Later:
-    """An ``Ask`` that postpones."""
+class _Postpones:
+    """A ``SymbolicComparer`` that postpones every comparison."""
 
     isolation = ""
 
     def trees(self, answer: Node, gold: Node) -> bool | None:
-        raise _Open
+        raise _NeedsWorker
 
-    def texts(self, answer: str, gold: str) -> bool | None:
-        raise _Open
+    def latex(self, answer: str, gold: str) -> bool | None:
+        raise _NeedsWorker
 
 
-class _Worked:
-    """An ``Ask`` that goes to the workers, with one budget of time for all questions about one reply."""
+class _UsesWorker:
+    """A ``SymbolicComparer`` that uses the pool, with one time budget for all comparisons of a reply."""
 
     def __init__(self, pool: Symbolic) -> None:
         self.pool = pool
-        self.left_s = pool.limit_s
+        self.remaining_s = pool.limit_s
         self.isolation = ""
 
     def trees(self, answer: Node, gold: Node) -> bool | None:
-        return self._judge(self.pool.ask("trees", answer, gold, self.left_s))
+        return self._result(self.pool.ask("trees", answer, gold, self.remaining_s))
 
-    def texts(self, answer: str, gold: str) -> bool | None:
-        return self._judge(self.pool.ask("texts", answer, gold, self.left_s))
+    def latex(self, answer: str, gold: str) -> bool | None:
+        return self._result(self.pool.ask("latex", answer, gold, self.remaining_s))
 
-    def _judge(self, answer: Answer) -> bool | None:
-        self.isolation = answer.isolation
-        self.left_s = max(0.01, self.left_s - answer.seconds)
-        if answer.status == "ok":
-            return answer.result
-        if answer.status == "starved":
+    def _result(self, comparison: Comparison) -> bool | None:
+        self.isolation = comparison.isolation
+        # A list can need several comparisons. Without a common budget, its length would multiply the time limit.
+        self.remaining_s = max(0.01, self.remaining_s - comparison.seconds)
+        if comparison.status == "ok":
+            return comparison.result
+        if comparison.status == "starved":
             raise WorkerFault("the machine was too busy: the symbolic worker got too little CPU time to compare")
-        spent = "time" if answer.status == "timeout" else "memory"
-        if answer.phase == "gold":
-            raise WorkerFault(f"the gold answer needs more {spent} than the symbolic worker has")
-        raise _Wasteful(f"the answer needs more {spent} than the symbolic worker has")
+        resource = "time" if comparison.status == "timeout" else "memory"
+        if comparison.phase == "gold":
+            raise WorkerFault(f"the gold answer needs more {resource} than the symbolic worker has")
+        # Not a fault: otherwise a policy could avoid a zero by writing an answer that cannot be evaluated.
+        raise _LimitExceeded(f"the answer needs more {resource} than the symbolic worker has")
 
 
-def _verdict(candidate: str, gold: str, policy: GradingPolicy, ask: _Worked | _Later) -> Verdict:
+def _compare(answer: str, gold: str, policy: GradingPolicy, comparer: _UsesWorker | _Postpones) -> Verdict:
     try:
-        same = equal(candidate, gold, policy, ask)
-    except _Wasteful as waste:
-        return Verdict.wrong(str(waste), isolation=ask.isolation)
+        same = equal(answer, gold, policy, comparer)
+    except _LimitExceeded as error:
+        return Verdict.wrong(str(error), isolation=comparer.isolation)
     except WorkerFault as fault:
         with _faults_lock:
             _faults[str(fault)] += 1
-        return Verdict.not_graded(str(fault), isolation=ask.isolation)
+        return Verdict.not_graded(str(fault), isolation=comparer.isolation)
     if same:
-        return Verdict.correct(isolation=ask.isolation)
-    return Verdict.wrong(f"answer {_short(candidate)} is not equal to the gold answer", isolation=ask.isolation)
+        return Verdict.correct(isolation=comparer.isolation)
+    return Verdict.wrong(f"the answer {_shortened(answer)} is not equal to the gold", isolation=comparer.isolation)
 
 
-def _find(reply: str, unmarked: Unmarked) -> str | Verdict:
-    """The candidate answer, or NO_ANSWER."""
-    candidate, why_not = extract(reply)
-    if not candidate and unmarked == "whole":
-        candidate = _whole_number(reply)
-    return candidate or Verdict.no_answer(why_not)
+def _find_answer(reply: str, unmarked: Unmarked) -> str | Verdict:
+    """Return the answer of a reply, or the verdict NO_ANSWER."""
+    answer, why_not = extract(reply)
+    if not answer and unmarked == "whole":
+        answer = _whole_number(reply)
+    return answer or Verdict.no_answer(why_not)
 
 
-def _check(gold: str, unmarked: str) -> None:
+def _check_arguments(gold: str, unmarked: str) -> None:
     if not isinstance(gold, str):
         raise TypeError(f"gold: got {type(gold).__name__}, expected str")
     if not gold.strip():
-        raise ValueError(f"gold={gold!r}: expected an answer, not an empty text")
-    if unmarked not in ("none", "whole"):
-        raise ValueError(f"unmarked={unmarked!r}: expected 'none' or 'whole'")
+        raise ValueError(f"gold={gold!r}: expected an answer, got a blank string")
+    if unmarked not in get_args(Unmarked):
+        raise ValueError(f"unmarked={unmarked!r}: expected {' or '.join(map(repr, get_args(Unmarked)))}")
 
 
 def _whole_number(reply: str) -> str:
-    """The reply when all of it is one number without a unit, else ""."""
+    """Return the reply if it is one number without a unit, else ""."""
     text = final_part(reply).strip()
     number = parse_number(text)
     return text if number is not None and not number.unit else ""
 
 
-def _short(text: str) -> str:
+def _shortened(text: str) -> str:
     return ascii(text if len(text) <= 60 else text[:57] + "...")
 
 

@@ -1,14 +1,16 @@
-r"""The outer shape of an answer: a matrix, a list, a tuple, an interval, a set, a union, a relation, or one thing.
+r"""The outermost shape of an answer: matrix, list, tuple, interval, set, union, relation, or a single expression.
 
-One linear scan per level finds what stands outside all brackets; an opening bracket may be closed by any other, as in
-(0, 1].
+Each level takes one linear scan, which finds the separators outside all brackets. Any closing bracket may close any
+opening one, as in (0, 1].
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Literal
 
+Kind = Literal["one", "list", "tuple", "set", "union", "matrix", "relation"]
 MAX_PARTS = 200
 
 _WORD_OR = r"\\text\{\s?,?\s?or\s?\}|(?<![A-Za-z\\])or(?![A-Za-z])|\\lor(?![A-Za-z])|\\vee(?![A-Za-z])|或"
@@ -42,13 +44,19 @@ _SIGNS = {
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """kind: "one", "list", "tuple", "set", "union", "matrix" or "relation". parts: texts, of a matrix row by row.
+    """The outermost shape of an answer.
 
-    brackets: of a tuple, as "(]"; of a determinant, "||". signs: of a relation, between its sides. columns: of a
-    matrix. either: a list whose parts are joined by "or" alone.
+    Attributes:
+        kind: The shape; "one" for a single expression.
+        parts: The strings of which it consists: elements, sides of a relation, or entries of a matrix row by row.
+        brackets: The brackets of a tuple or interval, such as "(]"; "||" for a determinant.
+        signs: The signs of a relation, one fewer than its sides: "=", "<", "<=", ">", ">=", "!=", "~" (approximately),
+            "in" or "mod".
+        columns: The number of columns of a matrix.
+        either: Whether the parts of a list are all joined by "or".
     """
 
-    kind: str
+    kind: Kind
     parts: tuple[str, ...]
     brackets: str = ""
     signs: tuple[str, ...] = ()
@@ -57,7 +65,9 @@ class Shape:
 
 
 def shape_of(text: str) -> Shape:
-    """The outermost shape of a cleaned text."""
+    """Return the outermost shape of a normalized string."""
+    # The order is that of precedence, weakest binding first: a union of intervals is a union, and the comma in (1, 2)
+    # belongs to the tuple, not to a list.
     if (begin := text.find("\\begin")) >= 0:
         factor, matrix = _factor_of(text, begin)
         if found := _MATRIX.fullmatch(matrix):
@@ -66,19 +76,20 @@ def shape_of(text: str) -> Shape:
     unions, _ = split_outside(text, _UNION)
     if len(unions) > 1:
         return Shape("union", tuple(unions))
-    inside = _inside(text)
-    if inside is not None:
-        opening, body, closing = inside
+    enclosed = _split_enclosing_brackets(text)
+    if enclosed is not None:
+        opening, body, closing = enclosed
         parts, _ = split_outside(body, _LIST)
         if opening == "\\{":
             return Shape("set", tuple(part for part in parts if part))
         if len(parts) > 1 or opening + closing != "()":
             return Shape("tuple", tuple(parts), opening[-1:] + closing[-1:])
-    listed = _THOUSANDS.sub(r"\1", text) if ", " in text else text
-    parts, signs = split_outside(listed, _LIST)
+    # In "1,000, 2,000" the commas without a space separate thousands.
+    without_thousands = _THOUSANDS.sub(r"\1", text) if ", " in text else text
+    parts, separators = split_outside(without_thousands, _LIST)
     if len(parts) > 1:
-        joined = [sign for sign in signs if sign.strip(", ")]
-        return Shape("list", tuple(parts), either=bool(joined) and all(map(_OR.search, joined)))
+        words = [separator for separator in separators if separator.strip(", ")]
+        return Shape("list", tuple(parts), either=bool(words) and all(map(_OR.search, words)))
     sides, signs = split_outside(text, _RELATION)
     if len(sides) > 1:
         return Shape("relation", tuple(sides), signs=tuple(_SIGNS.get(sign, sign) for sign in signs))
@@ -86,26 +97,31 @@ def shape_of(text: str) -> Shape:
 
 
 def split_outside(text: str, separator: re.Pattern[str]) -> tuple[list[str], list[str]]:
-    """(parts, separators) of ``text`` split where ``separator`` stands outside all brackets."""
+    """Split ``text`` at the matches of ``separator`` that are outside all brackets.
+
+    Returns:
+        (parts, separators). A string of more than MAX_PARTS parts is not split.
+    """
     parts: list[str] = []
-    found: list[str] = []
+    separators: list[str] = []
     brackets = [(m.start(), m.end(), m.group()) for m in _BRACKET.finditer(text)]
-    depth, at, start = 0, 0, 0
+    depth, next_bracket, start = 0, 0, 0
+    # Brackets and separators are both in order of position, so each is visited once: linear time.
     for match in separator.finditer(text):
-        while at < len(brackets) and brackets[at][0] < match.start():
-            depth += (brackets[at][2] in _UP) - (brackets[at][2] in _DOWN)
-            at += 1
+        while next_bracket < len(brackets) and brackets[next_bracket][0] < match.start():
+            depth += (brackets[next_bracket][2] in _UP) - (brackets[next_bracket][2] in _DOWN)
+            next_bracket += 1
         if depth == 0 and match.end() > start:
             parts.append(text[start : match.start()].strip())
-            found.append(match.group())
+            separators.append(match.group())
             start = match.end()
             if len(parts) > MAX_PARTS:
                 return [text], []
-    return [*parts, text[start:].strip()], found
+    return [*parts, text[start:].strip()], separators
 
 
-def _inside(text: str) -> tuple[str, str, str] | None:
-    """(opening, content, closing) where one pair of brackets holds the whole text."""
+def _split_enclosing_brackets(text: str) -> tuple[str, str, str] | None:
+    """Return (opening, content, closing) if one pair of brackets encloses the whole string, else None."""
     first = next((opening for opening in _OPEN if text.startswith(opening)), None)
     if first is None or first == "{":
         return None
@@ -120,14 +136,14 @@ def _inside(text: str) -> tuple[str, str, str] | None:
 
 
 def _factor_of(text: str, begin: int) -> tuple[str, str]:
-    r"""(factor, matrix) of \frac12 \begin{pmatrix} ...; the factor is "" where there is none."""
+    r"""Split \frac12 \begin{pmatrix} ... into (factor, matrix); the factor is "" if there is none."""
     start = len(text[:begin].rstrip(" ([|"))
     factor = _TIMES.sub("", text[:start]).strip()
     return (factor, text[start:].strip()) if factor and not _RELATION.search(factor) else ("", text)
 
 
 def _iso_brackets(text: str) -> str:
-    """]2, 4[ as (2, 4)."""
+    """Return the interval ]2, 4[ of ISO 80000-2 as (2, 4)."""
     if not (text.startswith("]") or text.endswith("[")):
         return text
     return _BRACKETED.sub(_round_where_reversed, text)
@@ -142,14 +158,15 @@ def _round_where_reversed(match: re.Match[str]) -> str:
 
 
 def _matrix(body: str, text: str, factor: str) -> Shape:
+    """Return the shape of a matrix from its rows; a nested or ragged one, or one with empty entries, is "one"."""
     if "\\begin" in body:
         return Shape("one", (text,))
     rows = [row.split("&") for row in _ROW.split(body.replace("\\hline", "")) if row.strip()]
     widths = {len(row) for row in rows}
-    cells = [cell.strip() for row in rows for cell in row]
-    if len(widths) != 1 or len(cells) > MAX_PARTS or not all(cells):
+    entries = [entry.strip() for row in rows for entry in row]
+    if len(widths) != 1 or len(entries) > MAX_PARTS or not all(entries):
         return Shape("one", (text,))
     if factor:
-        cells = [f"-({cell})" if factor == "-" else f"({factor})({cell})" for cell in cells]
+        entries = [f"-({entry})" if factor == "-" else f"({factor})({entry})" for entry in entries]
     bars = "||" if text.startswith("|") or "{vmatrix}" in text or "{Vmatrix}" in text else ""
-    return Shape("matrix", tuple(cells), bars, columns=widths.pop())
+    return Shape("matrix", tuple(entries), bars, columns=widths.pop())

@@ -1,6 +1,6 @@
-"""Answers that are no expression: choices, words, times, ratios, numerals in a base. Each is compared in its own way.
+"""Answers that are not expressions: choices, words, times, ratios and numerals in a base.
 
-Every reader takes a cleaned text and gives None for anything else, so that the next one may try.
+Each ``read_`` function takes a normalized string and returns None if it is not of its form.
 """
 
 from __future__ import annotations
@@ -37,14 +37,24 @@ _DROP = re.compile(r"[\s.,;:!?'\"’“”()\[\]-]+")
 
 @dataclass(frozen=True, slots=True)
 class Numeral:
-    """Digits as written, without leading zeros, and their base."""
+    """A numeral in a base.
+
+    Attributes:
+        digits: The digits in upper case, with a minus sign if negative, without leading zeros.
+        base: The base as a decimal string.
+    """
 
     digits: str
     base: str
 
 
 def read_choice(text: str) -> tuple[str, str] | None:
-    """(letter, text of the option): C, (C), C. and (C) 12. A bare small letter is a variable."""
+    """Read a choice: C, (C), C. or (C) 12.
+
+    Returns:
+        (letter in upper case, text of the option, possibly ""). A lower-case letter is a choice only in parentheses or
+        ``\\text``; elsewhere it is a variable.
+    """
     match = _CHOICE.fullmatch(text)
     if match is None:
         return None
@@ -52,7 +62,11 @@ def read_choice(text: str) -> tuple[str, str] | None:
 
 
 def read_time(text: str) -> tuple[int, int, int, str] | None:
-    """(hour, minute, second, "a", "p" or ""): 3:30, 3:30:15, 3:30 p.m., 9 a.m."""
+    """Read a time of day: 3:30, 3:30:15, 3:30 p.m. or 9 a.m.
+
+    Returns:
+        (hour, minute, second, half of the day: "a", "p" or "" if not stated).
+    """
     match = _TIME.fullmatch(unwrap_text(text).replace("  ", " ").strip())
     if match is None or int(match[1]) > 24:
         return None
@@ -60,17 +74,17 @@ def read_time(text: str) -> tuple[int, int, int, str] | None:
 
 
 def same_time(a: tuple[int, int, int, str], b: tuple[int, int, int, str]) -> bool:
-    """3:30 is 03:30 and 3:30 p.m.; 3:30 p.m. is 15:30 and not 3:30 a.m."""
+    """Return whether two times are equal: 3:30 p.m. equals 3:30 and 15:30, and differs from 3:30 a.m."""
     if a[3] and b[3]:
         return a == b
     if a[:3] == b[:3]:
         return True
-    marked, bare = (a, b) if a[3] else (b, a)
-    return marked[3] == "p" and (marked[0] % 12 + 12, *marked[1:3]) == bare[:3]
+    with_half, without = (a, b) if a[3] else (b, a)
+    return with_half[3] == "p" and (with_half[0] % 12 + 12, *with_half[1:3]) == without[:3]
 
 
 def read_ratio(text: str) -> list[str] | None:
-    """The terms of a ratio: 2:3, 2 : 3 : 4, 2 to 3."""
+    """Read the terms of a ratio: 2:3, 2 : 3 : 4 or 2 to 3."""
     text = _TO.sub(":", unwrap_text(text).replace("  ", " "))
     if not _RATIO.fullmatch(text):
         return None
@@ -78,7 +92,7 @@ def read_ratio(text: str) -> list[str] | None:
 
 
 def same_ratio(a: list[str], b: list[str]) -> bool | None:
-    """Equality of the ratios' values; None where a term is no number."""
+    """Return whether two ratios have the same value; None if a term is not a number."""
     numbers = [[parse_number(term) for term in side] for side in (a, b)]
     if any(n is None for side in numbers for n in side):
         return None
@@ -89,7 +103,7 @@ def same_ratio(a: list[str], b: list[str]) -> bool | None:
 
 
 def ratio_value(terms: list[str]) -> Fraction | None:
-    """2:3 as 2/3."""
+    """Return the value of a ratio of two numbers, 2/3 for 2:3; None for any other ratio."""
     numbers = [parse_number(term) for term in terms]
     if len(numbers) != 2 or numbers[0] is None or numbers[1] is None or not numbers[1].value:
         return None
@@ -97,7 +111,7 @@ def ratio_value(terms: list[str]) -> Fraction | None:
 
 
 def read_numeral(text: str) -> Numeral | None:
-    """1010_2, 1010_{2}, 1010_{two}, 1010 base 2."""
+    """Read a numeral in a base: 1010_2, 1010_{2}, 1010_{two} or 1010 base 2."""
     plain = " ".join(unwrap_text(text.replace(r"_\text", "_")).split())
     match = _NUMERAL.fullmatch(plain) or _BASE_WORDS.fullmatch(plain)
     if match is None:
@@ -113,17 +127,21 @@ def read_numeral(text: str) -> Numeral | None:
 
 
 def _all_digits(letters: str, base: int) -> bool:
-    """FF of base 16: several letters, each a digit of the base; x_16 is a variable with an index."""
+    """Return whether letters are a numeral, as FF in base 16. A single letter, as in x_16, is a variable."""
     return len(letters) > 1 and all(c.isalpha() and ord(c.upper()) - ord("A") + 10 < base for c in letters)
 
 
 def words_of(text: str) -> list[str]:
-    r"""The words of a cleaned text, LaTeX commands and \text itself left out."""
+    r"""Return the words of two or more letters in a normalized string, without LaTeX commands."""
     return _WORD.findall(_COMMAND.sub(" ", unwrap_text(text)))
 
 
 def word_key(text: str) -> str:
-    """What two answers in words are compared by: no case, article, punctuation or ordinal ending."""
+    """Return a string that is equal for equal answers in words.
+
+    Case, a leading article, punctuation and ordinal endings are removed. "none" and "no solution" are "∅", "does not
+    exist" is "undefined".
+    """
     plain = " ".join(unwrap_text(text).split()).casefold().strip("\"'“”‘’*_ ")
     key = _DROP.sub("", _ARTICLE.sub("", _ORDINAL.sub("", plain)))
     bare = key.replace("\\", "")

@@ -1,8 +1,10 @@
-"""The value of a tree of ``syntax`` in an arithmetic, with a bound on its rounding error. Standard library only: the
-symbolic worker loads this file by its path.
+"""Values of expression trees, with a bound on their rounding error.
 
-Four arithmetics: integers modulo a prime (exact where there are only fractions and whole powers), floats (quick,
-decides what differs), decimals of 60 digits (decides what is equal), and in the worker mpmath with everything else.
+``Reals.run`` evaluates a tree of ``expression_parser`` in a number system: floats, complex floats and decimals
+(``number_systems``), and mpmath in the symbolic worker. Every value comes with a bound on its absolute error, which
+``agree`` needs to tell a difference from a rounding error.
+
+Only the standard library is imported, because the symbolic worker loads this file by its path, without the package.
 """
 
 from __future__ import annotations
@@ -19,42 +21,57 @@ MAX_POWER_BITS = 4_096
 
 
 class Unknown(ArithmeticError):
-    """No value in this arithmetic: undefined there, unsupported, or too costly."""
+    """The tree has no value in this number system: undefined, unsupported, or too costly."""
 
 
 class TooCostly(Unknown):
-    """A factorial, power or tower beyond the bounds."""
+    """The tree contains a factorial, power or tower of powers beyond the bounds."""
 
 
-def whole(node: Node) -> int:
-    """The integer that a tree without symbols is; bounded in bits. Unknown for anything else."""
+def integer(node: Node) -> int:
+    """Return the value of a tree without symbols as an int.
+
+    Raises:
+        Unknown: The value is not an integer, or is too costly to compute.
+    """
     value = exact(node)
     if value.denominator != 1:
-        raise Unknown("not a whole number")
+        raise Unknown("not an integer")
     return value.numerator
 
 
-def small(node: Node) -> int:
-    number = whole(node)
+def bounded_integer(node: Node) -> int:
+    """Return the integer value of a tree, from 0 to MAX_FACTORIAL; raise TooCostly for any other integer."""
+    number = integer(node)
     if not 0 <= number <= MAX_FACTORIAL:
         raise TooCostly(f"factorial or binomial of {'a large' if number > 0 else 'a negative'} number")
     return number
 
 
 def exact(node: Node, point: Mapping[str, Fraction] | None = None) -> Fraction:
-    """The fraction that a tree is at ``point``, all steps within MAX_POWER_BITS."""
+    """Return the exact value of a rational tree.
+
+    Args:
+        node: The tree.
+        point: The value of each symbol; None for a tree without symbols.
+
+    Raises:
+        Unknown: The tree is not rational, has an unknown symbol, or divides by zero.
+        TooCostly: A power has more than MAX_POWER_BITS bits, or a factorial is too large.
+    """
     kind = node[0]
     if kind == "num":
         return Fraction(node[1])
     if kind == "sym" and point and node[1] in point:
         return point[node[1]]
     if kind == "fact":
-        number = small(node[1])
+        number = bounded_integer(node[1])
         if number > 400:
             raise TooCostly("a large factorial")
         return Fraction(math.factorial(number))
     if kind == "pow":
-        base, power = exact(node[1], point), whole(node[2])
+        base, power = exact(node[1], point), integer(node[2])
+        # Estimate the size before computing: (10^9)^(10^9) would never finish.
         size = max(base.numerator.bit_length(), base.denominator.bit_length())
         if abs(power) * size > MAX_POWER_BITS:
             raise TooCostly("a large power")
@@ -73,7 +90,7 @@ def exact(node: Node, point: Mapping[str, Fraction] | None = None) -> Fraction:
 
 
 def is_rational(node: Node) -> bool:
-    """Whether a tree holds only fractions, symbols, i and whole powers."""
+    """Return whether a tree consists of fractions, symbols, i, integer powers, factorials and binomials only."""
     if node[0] in ("num", "sym") or node == ("const", "i"):
         return True
     if node[0] == "pow":
@@ -82,14 +99,14 @@ def is_rational(node: Node) -> bool:
 
 
 def symbols(node: Node) -> frozenset[str]:
-    """The names of the symbols in a tree."""
+    """Return the names of the symbols in a tree."""
     if node[0] == "sym":
         return frozenset([node[1]])
     return frozenset().union(*(symbols(part) for part in node[1:] if isinstance(part, tuple)))
 
 
 def costly(node: Node) -> bool:
-    """Whether a tree holds a power or factorial of a constant that is beyond computing with all digits."""
+    """Return whether a tree contains a constant power, factorial or binomial too large to compute with all digits."""
     if node[0] in ("fact", "binom", "pow") and not symbols(node[-1] if node[0] == "pow" else node[1]):
         try:
             size = abs(exact(node[-1] if node[0] == "pow" else node[1]))
@@ -103,17 +120,31 @@ def costly(node: Node) -> bool:
 
 
 def has(node: Node, *kinds: str) -> bool:
-    """Whether a tree holds a node whose kind, or constant or function name, is one of ``kinds``."""
+    """Return whether a tree contains a node whose kind, or constant or function name, is one of ``kinds``."""
     if node[0] in kinds or (node[0] in ("const", "fn") and node[1] in kinds):
         return True
     return any(has(part, *kinds) for part in node[1:] if isinstance(part, tuple))
 
 
 class Reals:
-    """Arithmetic with an error bound. Subclasses give the numbers: eps, num, const, fn, power, root, log, fact."""
+    """Evaluation of trees with an error bound, in the number system of a subclass.
+
+    The bounds follow from running error analysis (Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition
+    2002, section 3.3): each operation propagates the errors of its operands to first order and adds its own rounding
+    error, ``abs(value) * eps``. Constant factors such as 4, 8 and 16 cover library functions that are less accurate
+    than half a unit in the last place.
+
+    A subclass defines ``eps`` and the methods from ``num`` to ``factorial``. They raise ``Unknown`` or an
+    ``ArithmeticError`` or ``ValueError`` of their library if there is no value.
+
+    Attributes:
+        eps: A bound on the relative rounding error of one operation.
+        exact_sums: False as soon as a sum has absorbed a nonzero summand, as 1 + 10^-80 does with 60 digits. Such
+            values may agree to all digits and still differ, so their equality is undecided.
+    """
 
     eps: Any
-    exact_sums = True  # False once a sum lost a summand that was not zero
+    exact_sums = True
 
     def num(self, value: Fraction) -> Any: ...
     def const(self, name: str) -> Any: ...
@@ -124,7 +155,18 @@ class Reals:
     def factorial(self, value: Any) -> Any: ...
 
     def run(self, node: Node, point: Mapping[str, Fraction]) -> tuple[Any, Any]:
-        """(value, error bound). Unknown where there is none."""
+        """Evaluate a tree.
+
+        Args:
+            node: The tree.
+            point: The value of each symbol.
+
+        Returns:
+            (value, bound on its absolute error).
+
+        Raises:
+            Unknown: The tree has no value here. The number system's own errors may also be raised.
+        """
         kind = node[0]
         if kind == "num":
             value = self.num(node[1])
@@ -141,45 +183,52 @@ class Reals:
     def _operation(self, kind: str, node: Node, parts: list[tuple[Any, Any]]) -> tuple[Any, Any]:
         (a, ea), (b, eb) = parts[0], parts[-1]
         if kind == "neg":
-            return a * 0 - a, ea  # not -a: a complex zero keeps its sign, and the root of -1 would be -i
+            # Not -a, which would negate the zero imaginary part of a complex number: sqrt(-1) would become -i.
+            return a * 0 - a, ea
         if kind == "add":
             value = a + b
             low, high = sorted((abs(a), abs(b)))
+            # The smaller summand must keep 20 or more of its digits in the sum to count as present.
             self.exact_sums = self.exact_sums and (low == 0 or low > high * self.eps * 10**20)
             return value, ea + eb + abs(value) * self.eps
         if kind == "mul":
             value = a * b
             return value, abs(a) * eb + abs(b) * ea + ea * eb + abs(value) * self.eps
         if kind == "div":
-            if abs(b) <= eb:
+            if abs(b) <= eb:  # the divisor may be zero within its error, as in 1 / (sqrt(2)^2 - 2)
                 raise Unknown("division by zero")
             value = a / b
             return value, (ea + abs(value) * eb) / (abs(b) - eb) + abs(value) * self.eps
         return self._higher(kind, node, a, ea, b, eb)
 
     def _higher(self, kind: str, node: Node, a: Any, ea: Any, b: Any, eb: Any) -> tuple[Any, Any]:
+        """Evaluate powers, roots, logarithms, factorials and binomials of operands a and b with errors ea and eb."""
         if kind == "pow":
             if a == 0 and ea == 0:
                 return self._power_of_zero(b)
             value = self.power(a, b, node)
-            spread = abs(b) * ea / abs(a)
+            # d(a^b) / a^b = b da / a + ln(a) db
+            relative = abs(b) * ea / abs(a)
             if eb and a != 0:
-                spread += abs(self.ln(abs(a))) * (eb + abs(b) * self.eps)
-            return value, abs(value) * (spread + 4 * self.eps)
+                relative += abs(self.ln(abs(a))) * (eb + abs(b) * self.eps)
+            return value, abs(value) * (relative + 4 * self.eps)
         if kind == "root":
-            index = whole(node[1])
+            index = integer(node[1])
             if not 2 <= index <= 1000:
                 raise Unknown("index of a root")
             value = self.root(index, b)
+            # the relative error of an n-th root is 1 / n of its operand's
             return value, (eb / (abs(b) * index) if b else 0) * abs(value) + 4 * abs(value) * self.eps
         if kind == "log":
             bottom = self.ln(a)
             if bottom == 0 or abs(b) <= eb:
                 raise Unknown("logarithm")
             value = self.ln(b) / bottom
+            # d(ln b) = db / b; the quotient rule for ln b / ln a gives the rest
             return value, (eb / abs(b) + abs(value) * ea / abs(a)) / abs(bottom) + (abs(value) + 1) * 8 * self.eps
         if kind == "fact":
             value = self.factorial(a)
+            # The derivative of ln(a!) is digamma(a + 1), whose size is below 10 for a from 0 to MAX_FACTORIAL.
             return value, abs(value) * (self.eps * 16 + 10 * ea)
         if kind == "binom":
             value = self.factorial(a) / (self.factorial(b) * self.factorial(a - b))
@@ -199,18 +248,31 @@ class Reals:
             if isinstance(a, complex):
                 raise Unknown("a complex number")
             nearest = self.num(Fraction(round(a)))
+            # A value that is an integer within its error is taken for that integer: floor(log_2 8) is 3, whatever
+            # side of 3 the rounded logarithm is on.
             if abs(a - nearest) <= 16 * ea:
                 return nearest, ea * 0
             return self.num(Fraction(math.floor(a) if name == "floor" else math.ceil(a))), ea * 0
         value = self.fn(name, a)
+        # The size of the derivative: |exp'| = |exp|; for the trigonometric and hyperbolic functions it is at most
+        # 1 + value^2 (tan' = 1 + tan^2), and for arctan at most 1.
         slope = abs(value) if name == "exp" else 1 + abs(value) * abs(value)
-        if name in ("arcsin", "arccos"):
+        if name in ("arcsin", "arccos"):  # 1 / sqrt(1 - a^2), which is unbounded near -1 and 1
             slope = 1 / max(abs(1 - a * a), self.eps) ** (self.num(Fraction(1, 2)))
         return value, ea * slope * 2 + (abs(value) + 1) * 8 * self.eps
 
 
 def signed_root(index: int, value: Any, root: Callable[[Any], Any]) -> Any:
-    """The real root: of a negative number for odd indices only."""
+    """Return the real root, which exists for a negative number only if the index is odd.
+
+    Args:
+        index: The index of the root.
+        value: The number.
+        root: The root of this index for positive numbers.
+
+    Raises:
+        Unknown: The root is not real.
+    """
     if value >= 0:
         return root(value) if value else value
     if index % 2 == 0:
@@ -219,7 +281,16 @@ def signed_root(index: int, value: Any, root: Callable[[Any], Any]) -> Any:
 
 
 def signed_power(exponent: Node, base: Any, power: Callable[[Any], Any]) -> Any:
-    """A negative number to a fraction with an odd denominator; anything else is not real."""
+    """Return the real power of a negative number, which exists for an exponent with an odd denominator only.
+
+    Args:
+        exponent: The tree of the exponent.
+        base: The negative base.
+        power: The power with this exponent for positive numbers.
+
+    Raises:
+        Unknown: The power is not real, or the exponent is not rational.
+    """
     value = exact(exponent)
     if value.denominator % 2 == 0:
         raise Unknown("power of a negative number")
@@ -227,30 +298,42 @@ def signed_power(exponent: Node, base: Any, power: Callable[[Any], Any]) -> Any:
 
 
 def points(names: Iterable[str]) -> list[dict[str, Fraction]]:
-    """Where two expressions are compared: two places of positive numbers, two of both signs, four of whole numbers."""
+    """Return the eight points at which two expressions are compared; one empty point if there are no symbols.
+
+    Two points have positive fractions, for logarithms and roots. Two have fractions of both signs, which distinguish
+    sqrt(x^2) from x. Four have small positive integers, for factorials and binomials. The fractions have large prime
+    denominators, so that no simple identity holds at them by chance. The points depend on the names alone, so
+    verdicts are reproducible.
+    """
     ordered = sorted(names)
     if not ordered:
         return [{}]
-    places: list[dict[str, Fraction]] = [{} for _ in range(8)]
+    values: list[dict[str, Fraction]] = [{} for _ in range(8)]
     for number, name in enumerate(ordered):
         step = Fraction(7919 * (number + 1) % 104_729, 104_729)
         sign = -1 if number % 2 else 1
-        places[0][name] = Fraction(1013, 1009) + step * 2
-        places[1][name] = Fraction(331, 997) + step * 5 / 3
-        places[2][name] = sign * (Fraction(-1511, 1009) - step)
-        places[3][name] = sign * (Fraction(701, 1013) + step * 2)
+        values[0][name] = Fraction(1013, 1009) + step * 2
+        values[1][name] = Fraction(331, 997) + step * 5 / 3
+        values[2][name] = sign * (Fraction(-1511, 1009) - step)
+        values[3][name] = sign * (Fraction(701, 1013) + step * 2)
         for k in range(4):
-            places[4 + k][name] = Fraction(k + 2 + (number * (3 + k)) % 7)
-    return places
+            values[4 + k][name] = Fraction(k + 2 + (number * (3 + k)) % 7)
+    return values
 
 
 def agree(a: tuple[Any, Any], b: tuple[Any, Any]) -> bool | None:
-    """False: two values with error bounds differ. True: they agree to 30 digits and more. None: cannot tell."""
+    """Return whether two values, each (value, error bound), are equal.
+
+    Returns:
+        False if they differ by more than their errors allow. True if they agree and the errors are so small that 30
+        or more digits are certain. None if the errors are too large to decide, as always with floats.
+    """
     difference, error = abs(a[0] - b[0]), a[1] + b[1]
-    if difference != difference or error != error:
+    if difference != difference or error != error:  # NaN
         return None
     if difference > 8 * error:
         return False
     size = max(abs(a[0]), abs(b[0]))
     tiny = type(size)("1e-30") if isinstance(size, decimal.Decimal) else type(size)(1e-30)
+    # The second condition is for two values that are zero within their errors: no relative error exists for them.
     return True if error <= size * tiny or (size <= 8 * error and error < tiny) else None

@@ -1,6 +1,6 @@
-"""Units of measurement: what they measure and how much of it, so that 5 cm is 0.05 m and not 5 m.
+"""Units of measurement: their quantities and factors, so that 5 cm equals 0.05 m and not 5 m.
 
-A unit that is not in the table measures itself: apples are not pears.
+A word that is not in the table is a quantity of its own: apples are not pears.
 """
 
 from __future__ import annotations
@@ -60,7 +60,12 @@ _PIECE = re.compile(r"([^\W\d_]+)\.?\s?(?:\^\s?\{?(-?\d)\}?)?|(/|\bper\b)")
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """measures: (quantity, power) pairs, sorted. factor: in base units of the table."""
+    """A unit as a product of powers.
+
+    Attributes:
+        measures: Sorted pairs of a quantity and its power: (("length", 1), ("time", -1)) for km/h.
+        factor: The size of the unit in the base units of the table.
+    """
 
     measures: tuple[tuple[str, int], ...]
     factor: Fraction
@@ -79,6 +84,7 @@ _UNITS = _read_table()
 
 
 def _lookup(word: str) -> tuple[str, Fraction]:
+    """Return (quantity, factor) of a word, singular or plural; an unknown word is a quantity with factor 1."""
     lower = word.casefold()
     for name in (word, lower, lower.removesuffix("s"), lower.removesuffix("es")):
         if name in _UNITS:
@@ -87,7 +93,7 @@ def _lookup(word: str) -> tuple[str, Fraction]:
 
 
 def is_known(text: str) -> bool:
-    """Whether every word of a unit text is in the table."""
+    """Return whether every word of a unit is in the table."""
     words = [m[1] for m in _PIECE.finditer(text) if m[1] and m[1] != "per"]
     return bool(words) and all(
         w.casefold() in _PREFIX or w.casefold() in _COMPOUND or _lookup(w)[0] in {q for q, _ in _UNITS.values()}
@@ -97,7 +103,7 @@ def is_known(text: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def read_unit(text: str) -> Unit:
-    """``m s^{-1}``, ``m/s`` and ``meters per second`` alike."""
+    """Return the unit that ``text`` names; ``m s^{-1}``, ``m/s`` and ``meters per second`` give the same unit."""
     measures: dict[str, int] = {}
     factor, sign, prefix = Fraction(1), 1, 1
     for match in _PIECE.finditer(text):

@@ -1,4 +1,4 @@
-"""What the tests of this folder share: the case file and the data beside the repository, and what they do without."""
+"""Fixtures for real data sets and for a cache folder of the tests' own."""
 
 import os
 from pathlib import Path
@@ -10,10 +10,10 @@ SHARED = Path(__file__).resolve().parents[4] / "shared"
 
 @pytest.fixture(scope="session")
 def data_folder():
-    place = Path(os.environ.get("MARFT_DATA") or SHARED / "data")
-    if not place.is_dir():
-        pytest.skip(f"NO REAL DATA at {place}: set MARFT_DATA to a folder with gsm8k/, math/, ... in it")
-    return place
+    folder = Path(os.environ.get("MARFT_DATA") or SHARED / "data")
+    if not folder.is_dir():
+        pytest.skip(f"NO REAL DATA at {folder}: set MARFT_DATA to a folder that contains gsm8k/, math/, ...")
+    return folder
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,19 +1,20 @@
-"""The symbolic layer: math-verify and mpmath in processes of their own, which may be killed at any moment.
+"""The symbolic layer of the grader: math-verify and mpmath in separate processes, which can be killed at any time.
 
-    process                  file         what it does
-    parent (any thread)      pool.py      lends a worker to one comparison at a time, starts and closes workers
-    worker, exec'ed fresh    worker.py    keeps the time; forks a child and kills it when its time is up
-    child of the worker      compare.py   locked; reads and compares; memory and CPU limited
+| process | file | task |
+|---|---|---|
+| parent, any thread | pool.py | starts and stops workers; lends a worker to one comparison at a time |
+| worker, a new interpreter | worker.py | measures time; forks a child, and kills it at the time limit |
+| child of the worker | compare.py | confined; parses and compares, with limited memory and CPU time |
 
-A verdict's ``isolation`` says what is locked. "landlock": the lock of ``marft_envs.sandbox`` (Landlock, a filter of
-system calls, limits, an ordinary user in place of root): a child may read the standard library and the packages that it
-compares with, and has no network, no other process and no file to write. "rlimits", where the kernel has no such lock:
-address space, CPU time, nothing written to files, few open files, no new processes (which does not bind root), no new
-privileges, and "no network" where a network namespace is allowed; files may be read. Always: MEMORY_BYTES, an empty
-environment, a working directory that no longer exists. The child evaluates no text as code: LaTeX is read by
-math-verify's grammar, trees by ``evaluate``.
+``Verdict.isolation`` names the confinement of the child. "landlock" is that of ``marft_envs.sandbox``: Landlock, a
+filter of system calls, resource limits, and the user nobody in place of root. The child can read the standard library
+and the packages that it compares with, and has no network, no other processes and no file to write. "rlimits" is the
+fallback on kernels without Landlock: limits on address space, CPU time, open and written files and new processes
+(except for root), no new privileges, and "no network" if a network namespace is allowed; files can be read. In both
+cases the environment is empty and the working directory has been deleted. No string is evaluated as code: math-verify's
+grammar parses LaTeX, and ``tree_value`` evaluates trees.
 """
 
-from marft_envs.mathematics.grader.symbolic.pool import Answer, Symbolic, WorkerFault, shared_pool
+from marft_envs.mathematics.grader.symbolic.pool import Comparison, Symbolic, WorkerFault, shared_pool
 
-__all__ = ["Answer", "Symbolic", "WorkerFault", "shared_pool"]
+__all__ = ["Comparison", "Symbolic", "WorkerFault", "shared_pool"]

@@ -1,9 +1,9 @@
-"""What the worker's child computes: two trees with mpmath, two texts with math-verify. Loaded by its path, not
-imported.
+"""Comparisons in the worker's child: two trees with mpmath, two LaTeX strings with math-verify.
 
-math-verify (HuggingFace, Apache-2.0) runs with its time-outs off: they need ``signal`` and the main thread. Its
-equality of two numbers rounds absolutely, so that 2^-99 is 2^-98; a match of two numbers is checked again, relatively,
-with 50 digits.
+The worker loads this file by its path, without the package. math-verify (https://github.com/huggingface/Math-Verify,
+Apache-2.0) runs with its own time-outs off, because they need ``signal`` and the main thread. It rounds numbers to
+absolute precision, so that 2^-99 equals 2^-98; two numbers that it finds equal are therefore compared again, to 30
+significant digits.
 """
 
 from __future__ import annotations
@@ -34,57 +34,67 @@ _CONFIG = [
 
 
 def run(request: dict[str, Any], gold_done: Callable[[], None]) -> bool | None:
-    """The verdict on one request; ``gold_done`` is called when the gold alone has been worked out."""
+    """Answer one request.
+
+    Args:
+        request: "op" ("trees" or "latex"), "answer" and "gold".
+        gold_done: Called as soon as the gold has been evaluated or parsed. A time-out before this call is a fault of
+            the gold, one after it a fault of the answer.
+
+    Returns:
+        Whether the two are equal, or None if that cannot be decided.
+    """
     if request["op"] == "trees":
         return same_trees(_tree(request["answer"]), _tree(request["gold"]), gold_done)
-    return same_texts(request["answer"], request["gold"], gold_done)
+    return same_latex(request["answer"], request["gold"], gold_done)
 
 
 def same_trees(answer: Any, gold: Any, gold_done: Callable[[], None]) -> bool | None:
-    """As ``expression._by_digits``, with every function and complex numbers."""
+    """Compare two trees at the points of ``tree_value.points``, as ``expression_equality`` does with decimals."""
     names = tree_value.symbols(answer) | tree_value.symbols(gold)
     numbers = Mpmath(tree_value.has(answer, "i") or tree_value.has(gold, "i"))
     golds = [_value(numbers, gold, point) for point in tree_value.points(names)]
     gold_done()
-    found = []
-    for point, wanted in zip(tree_value.points(names), golds, strict=True):
-        given = _value(numbers, answer, point)
-        if given and wanted:
-            found.append(tree_value.agree(given, wanted))
-    if False in found:
+    agreements = []
+    for point, gold_value in zip(tree_value.points(names), golds, strict=True):
+        answer_value = _value(numbers, answer, point)
+        if answer_value and gold_value:
+            agreements.append(tree_value.agree(answer_value, gold_value))
+    if False in agreements:
         return False
-    return True if len(found) >= (4 if names else 1) and all(found) and numbers.exact_sums else None
+    return True if len(agreements) >= (4 if names else 1) and all(agreements) and numbers.exact_sums else None
 
 
-def same_texts(answer: str, gold: str, gold_done: Callable[[], None]) -> bool | None:
-    """math-verify's verdict; None where it cannot read one of them."""
-    wanted = _read(gold)
+def same_latex(answer: str, gold: str, gold_done: Callable[[], None]) -> bool | None:
+    """Compare two LaTeX strings with math-verify; None if it cannot parse one of them."""
+    parsed_gold = _parse(gold)
     gold_done()
-    given = _read(answer)
-    if wanted is None or given is None:
+    parsed_answer = _parse(answer)
+    if parsed_gold is None or parsed_answer is None:
         return None
-    equal = math_verify.verify(wanted, given, allow_set_relation_comp=True, timeout_seconds=None)
-    return bool(equal) and _really(given, wanted)
+    equal = math_verify.verify(parsed_gold, parsed_answer, allow_set_relation_comp=True, timeout_seconds=None)
+    return bool(equal) and _equal_to_30_digits(parsed_answer, parsed_gold)
 
 
-def _read(text: str) -> Any:
+def _parse(text: str) -> Any:
     parsed = math_verify.parse(
         rf"\boxed{{{text}}}", _CONFIG, fallback_mode="no_fallback", extraction_mode="first_match", parsing_timeout=None
     )
     return next((item for item in parsed if not isinstance(item, str)), None)
 
 
-def _really(given: Any, wanted: Any) -> bool:
-    """The relative check of two numbers; anything else stands."""
-    if not all(isinstance(item, sympy.Expr) and not item.free_symbols for item in (given, wanted)):
+def _equal_to_30_digits(answer: Any, gold: Any) -> bool:
+    """Return whether two numbers agree to 30 significant digits; True for anything that is not a number."""
+    if not all(isinstance(item, sympy.Expr) and not item.free_symbols for item in (answer, gold)):
         return True
-    a, b = (sympy.N(item.doit(), 50) for item in (given, wanted))
+    a, b = (sympy.N(item.doit(), 50) for item in (answer, gold))
     if not (a.is_number and b.is_number and a.is_finite and b.is_finite):
         return bool(a == b)
     return bool(abs(a - b) <= abs(b) * sympy.Float("1e-30", 50))
 
 
 def _value(numbers: Mpmath, tree: Any, point: dict[str, Fraction]) -> Any:
+    """Return (value, error bound), or None if the tree has no value at ``point``."""
     try:
         return numbers.run(tree, point)
     except (ArithmeticError, ValueError, TypeError, KeyError, AttributeError, mpmath.libmp.NoConvergence):
@@ -92,13 +102,14 @@ def _value(numbers: Mpmath, tree: Any, point: dict[str, Fraction]) -> Any:
 
 
 def _tree(data: Any) -> Any:
+    """Return the tree that ``pool._to_json`` wrote."""
     if data[0] == "num":
         return ("num", Fraction(data[1]))
     return tuple(_tree(part) if isinstance(part, list) else part for part in data)
 
 
 class Mpmath(tree_value.Reals):  # type: ignore[misc]
-    """60 digits with all functions; complex only where i stands."""
+    """mpmath numbers of 60 digits with all functions; complex if the expressions contain i, else real."""
 
     def __init__(self, is_complex: bool) -> None:
         self.is_complex = is_complex

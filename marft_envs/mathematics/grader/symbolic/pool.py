@@ -1,7 +1,8 @@
-"""The workers of this process, shared by all its threads and environments.
+"""The pool of symbolic workers, shared by all threads and environments of a process.
 
-Workers start when first needed and end with the process. After a fork the child has none and starts its own. Nothing
-here uses ``signal``, the main thread or an event loop. Waiting for a free worker is not part of a comparison's time.
+A worker starts when it is first needed and ends with the process. A forked child starts workers of its own. The pool
+uses no signal handlers and no event loop, and works in any thread. The time of a comparison does not include waiting
+for a free worker.
 """
 
 from __future__ import annotations
@@ -25,19 +26,25 @@ from typing import Any
 
 LIMIT_S = 2.0
 START_LIMIT_S = 180.0
-GRACE_S = 1.0  # beyond the limit, after which the worker itself is taken for dead
+GRACE_S = 1.0  # a worker that has not replied this long after the limit has failed
 _SCRIPT = Path(__file__).with_name("worker.py")
 
 
 class WorkerFault(RuntimeError):
-    """The symbolic layer could not do its work; the message says why."""
+    """The symbolic layer failed, and the comparison could not be made; the message names the reason."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """result: equal, different, or None: cannot tell. phase: "gold" or "answer".
+class Comparison:
+    """The outcome of one comparison.
 
-    status: "ok", "timeout", "memory", or "starved": the time was up, and little of it was CPU time.
+    Attributes:
+        result: Whether the two are equal; None if that could not be decided.
+        status: "ok", "timeout", "memory" (a limit was exceeded), or "starved" (a time-out in which the child got so
+            little CPU time that it is no evidence against the answer).
+        phase: "gold" if the comparison ended before the gold was evaluated, else "answer".
+        seconds: The wall time of the comparison.
+        isolation: The confinement of the worker's child.
     """
 
     result: bool | None
@@ -52,24 +59,26 @@ class _Worker:
 
     def __init__(self) -> None:
         if not sys.executable:
-            raise WorkerFault("sys.executable is empty: no interpreter to start a symbolic worker with")
-        with tempfile.TemporaryDirectory(prefix="marft-") as nowhere:
+            raise WorkerFault("sys.executable is empty, so no symbolic worker can be started")
+        # The folder is deleted below, while the worker keeps it as its working directory: no file can be created there.
+        with tempfile.TemporaryDirectory(prefix="marft-") as working_directory:
             self.process = subprocess.Popen(
                 [sys.executable, "-I", str(_SCRIPT)],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                cwd=nowhere, env={"OMP_NUM_THREADS": "1"}, start_new_session=True, bufsize=0,
+                cwd=working_directory, env={"OMP_NUM_THREADS": "1"}, start_new_session=True, bufsize=0,
             )  # fmt: skip
             self.buffer = b""
             try:
                 self._send({"paths": [path for path in sys.path if path and Path(path).is_absolute()]})
-                hello = self._receive(START_LIMIT_S)
+                greeting = self._receive(START_LIMIT_S)
             except BaseException:
                 self.close()
                 raise
-        self.missing = str(hello["missing"])
-        self.isolation = str(hello["lock"])
+        self.missing = str(greeting["missing"])
+        self.isolation = str(greeting["isolation"])
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Send a request and return the reply; raise WorkerFault if the worker fails."""
         self._send(request)
         return self._receive(request["limit_s"] + GRACE_S)
 
@@ -80,7 +89,7 @@ class _Worker:
             while data:
                 data = data[self.process.stdin.write(data) or 0 :]
         except OSError as error:
-            raise WorkerFault(f"the symbolic worker is gone ({error})") from error
+            raise WorkerFault(f"the symbolic worker has ended ({error})") from error
 
     def _receive(self, limit_s: float) -> dict[str, Any]:
         assert self.process.stdout is not None
@@ -93,20 +102,23 @@ class _Worker:
                 raise WorkerFault(f"the symbolic worker did not answer within {limit_s:.0f} s")
             block = self.process.stdout.read(65536)
             if not block:
-                raise WorkerFault("the symbolic worker ended by itself")
+                raise WorkerFault("the symbolic worker ended unexpectedly")
             self.buffer += block
         line, _, self.buffer = self.buffer.partition(b"\n")
-        found: dict[str, Any] = json.loads(line)
-        return found
+        message: dict[str, Any] = json.loads(line)
+        return message
 
     def close(self) -> None:
-        """Kill the worker's process group, and wait for it. Its child, a session of its own, ends with it."""
+        """Kill the worker's process group and wait for it.
+
+        The child is in a session of its own, and ends through its parent-death signal.
+        """
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
-        self.drop()
+        self.close_pipes()
 
-    def drop(self) -> None:
+    def close_pipes(self) -> None:
         """Close this process's ends of the pipes."""
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:
@@ -114,13 +126,18 @@ class _Worker:
                     pipe.close()
 
     def disown(self) -> None:
-        """In a forked child: the worker is the parent's."""
-        self.process.returncode = 0
-        self.drop()
+        """Release a worker that belongs to the parent, in a forked child."""
+        self.process.returncode = 0  # Popen then neither waits for the worker nor warns that it still runs
+        self.close_pipes()
 
 
 class Symbolic:
-    """A pool of at most ``workers`` workers. ``with`` or ``close()`` ends them."""
+    """A pool of symbolic workers, usable from any thread. ``close``, or the end of a ``with`` block, stops them.
+
+    Args:
+        workers: The largest number of workers; None for one per CPU core, at most eight.
+        limit_s: The default wall-time limit of a comparison, in seconds.
+    """
 
     def __init__(self, workers: int | None = None, limit_s: float = LIMIT_S) -> None:
         self.size = workers or max(1, min(8, (os.cpu_count() or 1)))
@@ -141,14 +158,34 @@ class Symbolic:
         self.close()
 
     def warm_up(self) -> str:
-        """Start a worker now instead of with the first comparison; says what is locked. WorkerFault where it cannot."""
+        """Start a worker now, so that the first comparison need not wait for it.
+
+        Returns:
+            The confinement of the worker's child, such as "landlock".
+
+        Raises:
+            WorkerFault: No worker can be started.
+        """
         with self._borrowed() as worker:
             return worker.isolation
 
-    def ask(self, op: str, answer: Any, gold: Any, limit_s: float | None = None) -> Answer:
-        """One comparison, op "trees" or "texts"; made twice where a child died. WorkerFault where it cannot be."""
+    def ask(self, op: str, answer: Any, gold: Any, limit_s: float | None = None) -> Comparison:
+        """Make one comparison; if the worker's child dies, try once more.
+
+        Args:
+            op: "trees" for two expression trees, "latex" for two normalized LaTeX strings.
+            answer: The answer.
+            gold: The gold.
+            limit_s: The wall-time limit in seconds; None for the pool's.
+
+        Returns:
+            The outcome.
+
+        Raises:
+            WorkerFault: The worker failed, or the child died twice.
+        """
         limit = self.limit_s if limit_s is None else limit_s
-        request = {"op": op, "answer": _plain(answer), "gold": _plain(gold), "limit_s": limit}
+        request = {"op": op, "answer": _to_json(answer), "gold": _to_json(gold), "limit_s": limit}
         for attempt in (1, 2):
             with self._borrowed() as worker:
                 started = time.monotonic()
@@ -156,14 +193,14 @@ class Symbolic:
                 isolation = worker.isolation
             if reply["status"] != "died":
                 seconds = time.monotonic() - started
-                return Answer(reply.get("result"), reply["status"], reply["phase"], seconds, isolation)
+                return Comparison(reply.get("result"), reply["status"], reply["phase"], seconds, isolation)
             if attempt == 2:
                 raise WorkerFault("the symbolic worker's child died twice on one comparison")
         raise AssertionError
 
     @contextlib.contextmanager
     def _borrowed(self) -> Iterator[_Worker]:
-        """A worker for this thread alone; it goes back unless something went wrong with it."""
+        """Lend a worker to the calling thread. After an exception its state is unknown, so it is stopped."""
         self._free.acquire()
         try:
             worker = self._take()
@@ -178,6 +215,7 @@ class Symbolic:
             self._free.release()
 
     def _take(self) -> _Worker:
+        """Return an idle worker, or start one; the lock is not held during the start, which takes seconds."""
         with self._lock:
             if self._closed:
                 raise WorkerFault("the pool of symbolic workers is closed")
@@ -201,23 +239,23 @@ class Symbolic:
         worker.close()
 
     def close(self) -> None:
-        """End all workers; safe to call again."""
+        """Stop all workers. Further calls have no effect."""
         with self._lock:
             workers, self._all, self._idle, self._closed = self._all, [], [], True
         for worker in workers:
             worker.close()
 
     def forget(self) -> None:
-        """In a forked child: leave the parent's workers alone and begin without any."""
+        """Release the parent's workers in a forked child, and start without workers."""
         for worker in self._all:
             worker.disown()
         self._reset()
 
 
-def _plain(value: Any) -> Any:
-    """A tree as JSON: lists, fractions as text."""
+def _to_json(value: Any) -> Any:
+    """Return a tree as JSON data: tuples become lists, and numbers become strings."""
     if isinstance(value, tuple):
-        return [_plain(part) for part in value]
+        return [_to_json(part) for part in value]
     return str(value) if isinstance(value, (Fraction, int)) else value
 
 
@@ -227,5 +265,5 @@ os.register_at_fork(after_in_child=_SHARED.forget)
 
 
 def shared_pool() -> Symbolic:
-    """The pool of this process."""
+    """Return the pool that all comparisons of this process use."""
     return _SHARED

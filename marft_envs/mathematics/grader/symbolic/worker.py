@@ -1,11 +1,20 @@
-"""The worker: run as ``python -I worker.py``, it imports everything once, locks itself, and forks a child that
-compares.
+"""The symbolic worker, a script that the pool runs as ``python -I worker.py``.
 
-One JSON object a line. First in: {"paths": [...]}; first out: {"ready", "missing", "lock"}. Then each request
-{"op", "answer", "gold", "limit_s"} gets one {"status", "result", "phase"}. status: "ok", "timeout", "starved" (a
-time-out on a machine too busy to give the child the CPU), "memory" or "died";
-phase: "gold" while only the gold was looked at, else "answer". The child that ran out of time is killed and replaced: a
-fork of a process that has everything imported takes milliseconds.
+It imports math-verify and its dependencies once, prepares the confinement, and forks a child that makes the
+comparisons. A child that exceeds its time is killed and replaced, which takes milliseconds, because a fork inherits the
+imported modules.
+
+Messages on standard input and output are JSON objects, one per line:
+
+| message | fields |
+|---|---|
+| first input | paths: the entries of sys.path |
+| first output | ready; missing: the module that could not be imported; isolation: the confinement of the child |
+| request | op: "trees" or "latex"; answer; gold; limit_s |
+| reply | status; result; phase |
+
+status: "ok", "timeout", "starved" (a time-out in which the child got little CPU time), "memory" or "died". phase:
+"gold" until the gold has been evaluated, then "answer".
 """
 
 from __future__ import annotations
@@ -29,7 +38,10 @@ MEMORY_BYTES = 2**30
 CPU_SECONDS = 4
 REQUESTS_PER_CHILD = 500
 FAIR_SHARE = 0.15
-"""Of the limit, in CPU time: of a child that had less nothing is said when its time is up. The load must not decide."""
+"""The share of the time limit that a child must have had as CPU time for its time-out to count as "timeout".
+
+With less, the load of the machine, not the answer, may have caused the time-out, and the status is "starved".
+"""
 INSIDE = Path(__file__).resolve().parents[3] / "sandbox" / "inside"
 PACKAGES = ("math_verify", "latex2sympy2_extended", "sympy", "mpmath", "antlr4", "gmpy2")
 _NO_NEW_PRIVILEGES, _PARENT_DEATH_SIGNAL = 38, 1
@@ -37,7 +49,7 @@ _NEW_USER_SPACE, _NEW_NETWORK = 0x10000000, 0x40000000
 
 
 def main() -> None:
-    """Serve requests from standard input until it ends or the parent is gone."""
+    """Serve requests from standard input until it is closed or the parent has ended."""
     parent = os.getppid()
     requests = Lines(0)
     first = requests.read(parent)
@@ -45,20 +57,22 @@ def main() -> None:
         return
     sys.path += [path for path in first["paths"] if path not in sys.path]
     compare, missing = load_compare()
-    lock, held = make_lock()
-    write(1, {"ready": not missing, "missing": missing, "lock": held})
-    child = Child(compare, lock)
+    confinement, isolation = prepare_confinement()
+    write(1, {"ready": not missing, "missing": missing, "isolation": isolation})
+    child = Child(compare, confinement)
     while (request := requests.read(parent)) is not None:
         reply = child.ask(request)
         if reply["status"] != "ok" or child.served >= REQUESTS_PER_CHILD:
+            # A new child after every failure, since its memory may be exhausted, and from time to time, since
+            # SymPy's caches grow and RLIMIT_CPU counts the whole life of a process.
             child.kill()
-            child = Child(compare, lock)
+            child = Child(compare, confinement)
         write(1, reply)
     child.kill()
 
 
 def load_compare() -> tuple[ModuleType | None, str]:
-    """(compare.py, "") or (None, the module that it could not import)."""
+    """Return (the module compare.py, "") or (None, the name of the module that it could not import)."""
     folder = Path(__file__).resolve().parent
     try:
         load("marft_tree_value", folder.parent / "tree_value.py")
@@ -68,6 +82,7 @@ def load_compare() -> tuple[ModuleType | None, str]:
 
 
 def load(name: str, path: Path) -> ModuleType:
+    """Import a file by its path, under a name that does not import the package ``marft_envs`` with it."""
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -76,30 +91,32 @@ def load(name: str, path: Path) -> ModuleType:
     return module
 
 
-def make_lock() -> tuple[Any, str]:
-    """(the sandbox's lock for children, what holds): Landlock, the filter of system calls and limits, as for programs.
+def prepare_confinement() -> tuple[Any, str]:
+    """Return (the sandbox's ``Confinement`` for children, "landlock"), or (None, "rlimits ...") without Landlock.
 
-    None where this machine has no such lock: then the worker gives up what it can, here, and children are limited.
+    In the second case the worker itself gives up its privileges and its network, if that is allowed.
     """
-    lock = None
+    confinement = None
     with contextlib.suppress(OSError, ImportError):
-        lock = sandbox_lock()
+        confinement = sandbox_confinement()
     for limit, value in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_NOFILE, 32)):
         resource.setrlimit(limit, (value, value))
-    if lock is not None:
-        return lock, "landlock"
-    held = "rlimits"
+    if confinement is not None:
+        return confinement, "landlock"
+    isolation = "rlimits"
     with contextlib.suppress(OSError, AttributeError):
         libc = ctypes.CDLL(None, use_errno=True)
         libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
         if libc.unshare(_NEW_NETWORK) == 0 or libc.unshare(_NEW_USER_SPACE | _NEW_NETWORK) == 0:
-            held += ", no network"
-    return None, held
+            isolation += ", no network"
+    return None, isolation
 
 
-def sandbox_lock() -> Any:
-    """The lock of ``marft_envs.sandbox``: children may read the standard library and the packages loaded here, as those
-    import parts of themselves late. OSError where it does not hold."""
+def sandbox_confinement() -> Any:
+    """Return the confinement of ``marft_envs.sandbox``; raise OSError if the machine does not support it.
+
+    Children can read the standard library and PACKAGES, which import some of their modules only when they are used.
+    """
     start = load("marft_start", INSIDE / "start.py")
     inside = start.load_package()
     readable = inside["readable_paths"].find(None)
@@ -110,9 +127,9 @@ def sandbox_lock() -> Any:
 
 
 class Child:
-    """A forked process that answers requests; ``ask`` gives it so long and no longer."""
+    """A forked process that makes comparisons, each within a time limit."""
 
-    def __init__(self, compare: ModuleType | None, lock: Any) -> None:
+    def __init__(self, compare: ModuleType | None, confinement: Any) -> None:
         child_in, self.write_to = os.pipe()
         self.read_from, child_out = os.pipe()
         self.served = 0
@@ -122,7 +139,7 @@ class Child:
             for unused in (0, 1, self.write_to, self.read_from):
                 os.close(unused)
             try:
-                close(lock, worker)
+                confine(confinement, worker)
                 serve(compare, child_in, child_out, worker)
             finally:
                 os._exit(1)
@@ -131,10 +148,10 @@ class Child:
         self.lines = Lines(self.read_from)
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        """The child's reply, or what became of the child."""
+        """Return the child's reply, or a reply whose status describes how the child failed."""
         self.served += 1
         limit_s = float(request["limit_s"])
-        deadline, used = time.monotonic() + limit_s, cpu_s(self.pid)
+        deadline, cpu_before = time.monotonic() + limit_s, cpu_s(self.pid)
         phase = "gold"
         try:
             write(self.write_to, request)
@@ -145,7 +162,8 @@ class Child:
             if reply is None:
                 if self.lines.ended:
                     return {"status": "died", "phase": phase}
-                starved = cpu_s(self.pid) - used < FAIR_SHARE * limit_s  # never where the clock is unknown
+                # Without a CPU clock cpu_s is infinite, the difference is NaN, and no time-out counts as "starved".
+                starved = cpu_s(self.pid) - cpu_before < FAIR_SHARE * limit_s
                 return {"status": "starved" if starved else "timeout", "phase": phase}
             if "status" in reply:
                 return {**reply, "phase": phase}
@@ -159,18 +177,18 @@ class Child:
 
 
 def cpu_s(pid: int) -> float:
-    """The CPU time of a child so far (man 2 clock_getres: CLOCK_PROCESS_CPUTIME_ID of a pid), else infinite."""
+    """Return the CPU time of a process in seconds, or infinity if the kernel does not report it."""
     try:
-        return time.clock_gettime(~pid << 3 | 2)
+        return time.clock_gettime(~pid << 3 | 2)  # the clock id of a pid, see MAKE_PROCESS_CPUCLOCK in Linux
     except (OSError, AttributeError):
         return float("inf")
 
 
-def close(lock: Any, worker: int) -> None:
-    """The child's own limits, for good, and the lock where there is one."""
-    if lock is not None:
-        # the time of one comparison is the worker's to watch
-        lock.confine(worker, REQUESTS_PER_CHILD * CPU_SECONDS, MEMORY_BYTES - lock.base_bytes, 0)
+def confine(confinement: Any, worker: int) -> None:
+    """Confine the calling child permanently: with the sandbox's confinement, or with resource limits alone."""
+    if confinement is not None:
+        # RLIMIT_CPU covers all comparisons of the child; the worker enforces the time limit of each one.
+        confinement.confine(worker, REQUESTS_PER_CHILD * CPU_SECONDS, MEMORY_BYTES - confinement.base_bytes, 0)
         return
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
@@ -180,7 +198,7 @@ def close(lock: Any, worker: int) -> None:
 
 
 def serve(compare: ModuleType | None, source: int, target: int, worker: int) -> None:
-    """The child's loop."""
+    """Make comparisons until the worker has ended; report MemoryError as a status."""
     lines = Lines(source)
     while (request := lines.read(worker)) is not None:
         try:
@@ -196,7 +214,7 @@ def serve(compare: ModuleType | None, source: int, target: int, worker: int) -> 
 
 
 class Lines:
-    """JSON objects, one a line, from a descriptor."""
+    """A reader of JSON objects, one per line, from a file descriptor."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
@@ -204,15 +222,18 @@ class Lines:
         self.ended = False
 
     def read(self, parent: int) -> dict[str, Any] | None:
-        """The next object; None at the end, and when ``parent`` is no longer this process's parent."""
+        """Return the next object; None at the end of the stream or when ``parent`` has ended.
+
+        The parent is checked every second, because another process may hold the other end of the pipe open.
+        """
         while os.getppid() == parent:
-            found = self.read_until(time.monotonic() + 1.0)
-            if found is not None or self.ended:
-                return found
+            message = self.read_until(time.monotonic() + 1.0)
+            if message is not None or self.ended:
+                return message
         return None
 
     def read_until(self, deadline: float) -> dict[str, Any] | None:
-        """The next object; None when the time is up or, with ``ended`` set, at the end."""
+        """Return the next object; None at the deadline, or at the end of the stream, where ``ended`` is set."""
         while b"\n" not in self.buffer:
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self.descriptor], [], [], left)[0]:
@@ -223,11 +244,12 @@ class Lines:
                 return None
             self.buffer += block
         line, _, self.buffer = self.buffer.partition(b"\n")
-        found: dict[str, Any] = json.loads(line)
-        return found
+        message: dict[str, Any] = json.loads(line)
+        return message
 
 
 def write(descriptor: int, message: dict[str, Any]) -> None:
+    """Write a JSON object and a newline; a pipe may accept only a part at a time."""
     data = json.dumps(message).encode() + b"\n"
     while data:
         data = data[os.write(descriptor, data) :]

@@ -1,4 +1,4 @@
-"""Where the answer of a reply stands: tables chosen by hand, and replies made to be slow."""
+"""Extraction of the answer from a reply: hand-written cases, and inputs that are slow for a quadratic algorithm."""
 
 import time
 
@@ -6,11 +6,11 @@ import pytest
 
 from marft_envs.mathematics.grader.answer_extraction import TAIL_CHARS, extract
 
-FOUND = [
+FOUND = [  # reply, answer
     (r"So \boxed{42}.", "42"),
-    (r"First \boxed{41}, no: it is \boxed{42}", "42"),  # the last one, not a list: words stand between
+    (r"First \boxed{41}, no: it is \boxed{42}", "42"),  # the last one, not a list: there are words between
     (r"\boxed{\frac{1}{\sqrt{2}}}", r"\frac{1}{\sqrt{2}}"),
-    (r"\boxed{\{1, 2\}}", r"\{1, 2\}"),  # escaped braces do not count
+    (r"\boxed{\{1, 2\}}", r"\{1, 2\}"),  # escaped braces are part of the answer
     (r"\boxed{x = \fbox{5}}", "x = {5}"),
     (r"\boxed{1} or \boxed{2}", "1, 2"),
     (r"$x = \boxed{2}$ and $x = \boxed{3}$", "2, 3"),
@@ -21,8 +21,8 @@ FOUND = [
     ("\\boxed{840}., but let me explain.\n\n**Final Answer**\n\\boxed{840}", "840"),
     (r"\boxed{41}. Wait, that is wrong.\n\boxed{42}", "42"),
     (r"\boxed 42", "42"),
-    (r"\boxed{41} and then \boxed{42", "41"),  # the last *balanced* one
-    (r"The answer is 7. \boxed{42}", "42"),  # a box before any other mark
+    (r"\boxed{41} and then \boxed{42", "41"),  # the last balanced one
+    (r"The answer is 7. \boxed{42}", "42"),  # a box has priority over any other mark
     ("<answer> 42 </answer> #### 7", "42"),
     ("6 * 7 = 42\n#### 42", "42"),
     ("#### Final Answer\n42", "42"),
@@ -50,13 +50,13 @@ def test_answer_is_found(reply, answer):
 
 
 @pytest.mark.parametrize("reply", NOT_FOUND)
-def test_no_answer_has_a_reason(reply):
+def test_a_missing_answer_has_a_reason(reply):
     answer, reason = extract(reply)
     assert answer == ""
     assert reason
 
 
-def test_an_unbalanced_box_hides_other_marks():
+def test_an_unbalanced_box_is_not_replaced_by_another_mark():
     assert extract(r"The answer is 42: \boxed{42")[0] == ""
 
 
@@ -66,7 +66,7 @@ def test_only_the_tail_is_read():
 
 
 @pytest.mark.parametrize("reply", [None, 42, b"42", ["42"]])
-def test_wrong_type_is_named(reply):
+def test_the_error_names_the_type_of_the_reply(reply):
     with pytest.raises(TypeError, match=f"reply: got {type(reply).__name__}, expected str"):
         extract(reply)
 
@@ -99,8 +99,8 @@ def test_extraction_is_linear(piece):
 
 @pytest.mark.parametrize("piece", [" ", "$", r"\quad ", r"\, ", ", ", "and ", "x = "])
 @pytest.mark.parametrize("joint", ["", ",", " and", ", x =", r"\text{"])
-def test_what_stands_between_two_boxes_is_read_in_linear_time(joint, piece):
-    between = (joint + piece * 19_000)[:19_000]  # both boxes are in the part that is read
+def test_the_connector_between_two_boxes_is_matched_in_linear_time(joint, piece):
+    between = (joint + piece * 19_000)[:19_000]  # short enough for both boxes to be in the part that is read
     started = time.process_time()
     assert extract(rf"\boxed{{1}}{between}!\boxed{{2}}") == ("2", "")
     assert time.process_time() - started < 1.0

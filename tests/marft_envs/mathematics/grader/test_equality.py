@@ -1,4 +1,4 @@
-"""Numbers are equal as fractions; the policies of ``equality.py`` one by one; nothing hangs."""
+"""Equality of answers: exact numbers, pairs of every layer, and time bounds for long inputs."""
 
 import sys
 import time
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from marft_envs.mathematics.grader.equality import equal
 from marft_envs.mathematics.grader.number import MAX_DIGITS, parse_number
 
-VALUES = [  # text, its value
+VALUES = [  # string, value
     ("42", 42),
     ("-42", -42),
     ("\N{MINUS SIGN}42", -42),
@@ -129,7 +129,7 @@ def test_numbers_are_read_exactly(text, value):
 
 
 @pytest.mark.parametrize("text", NO_NUMBERS)
-def test_anything_else_is_no_number(text):
+def test_other_strings_are_not_numbers(text):
     assert parse_number(text) is None
 
 
@@ -190,7 +190,7 @@ def test_different(answer, gold):
 
 
 def renderings(n: int) -> list[str]:
-    """Ways to write the whole number n."""
+    """Return notations of the integer n."""
     sign, size = ("-", -n) if n < 0 else ("", n)
     grouped = f"{size:,}"
     return [
@@ -221,7 +221,7 @@ def renderings(n: int) -> list[str]:
 
 @given(st.integers(-(10**30), 10**30), st.integers(-(10**30), 10**30))
 @settings(max_examples=150, deadline=None)
-def test_renderings_of_a_number_are_equal_and_of_another_are_not(n, m):
+def test_all_notations_of_an_integer_equal_it_and_no_other(n, m):
     for text in renderings(n):
         assert equal(text, str(n)), text
         assert equal(text, str(m)) == (n == m), text
@@ -230,7 +230,7 @@ def test_renderings_of_a_number_are_equal_and_of_another_are_not(n, m):
 
 @given(st.fractions(max_denominator=10**6), st.fractions(max_denominator=10**6))
 @settings(max_examples=150, deadline=None)
-def test_fractions_are_equal_only_to_themselves(a, b):
+def test_a_fraction_equals_only_itself(a, b):
     for text in (str(a), rf"\frac{{{a.numerator * 7}}}{{{a.denominator * 7}}}"):
         assert equal(text, str(a))
         assert equal(text, str(b)) == (a == b)
@@ -246,11 +246,11 @@ def test_decimals_are_exact(number: Decimal, digit: int):
 
 @given(st.text(max_size=200), st.text(min_size=1, max_size=20))
 @settings(max_examples=300, deadline=None)
-def test_no_text_raises(answer, gold):
+def test_no_string_raises(answer, gold):
     equal(answer, gold)
 
 
-def test_python_limit_on_digits_does_not_bind():
+def test_numbers_longer_than_pythons_limit_on_digits_are_compared():
     digits = "7" * MAX_DIGITS
     before = sys.get_int_max_str_digits()
     sys.set_int_max_str_digits(640)
@@ -268,7 +268,7 @@ def test_python_limit_on_digits_does_not_bind():
     ["9", "9,", ",999", " 999", "1/", " 1/2", r"\frac", r"\text{", "½", "²", "-", "+1", "x=", "1=", "e9", " km"],
 )
 @pytest.mark.parametrize("around", ["{}", "5{}", "5 {}x", "{}=5"])
-def test_equality_is_quick(piece, around):
+def test_repetitive_strings_take_linear_time(piece, around):
     text = around.format(piece * (20_000 // len(piece)))
     started = time.process_time()
     equal(text, "42")
@@ -295,13 +295,13 @@ HOSTILE = [
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: ascii(text[:12]))
 @pytest.mark.parametrize("gold", [r"\$5", "(2,4)", "15厘米", r"\begin{pmatrix}1\\2\end{pmatrix}"])
-def test_readers_are_quick_on_whatever_they_read(text, gold):
+def test_hostile_strings_take_linear_time(text, gold):
     started = time.process_time()
     equal(text, gold)
     assert time.process_time() - started < 0.5
 
 
-def test_largest_numbers_are_quick():
+def test_the_largest_numbers_take_less_than_a_second():
     nines = "9" * (MAX_DIGITS - 1)
     started = time.process_time()
     for text in (

@@ -1,4 +1,4 @@
-"""Pairs chosen by hand: the same thing in two notations, and different things that look alike or trap other graders."""
+"""Hand-written pairs: one answer in two notations, and different answers that look alike or mislead other graders."""
 
 import pytest
 
@@ -213,17 +213,17 @@ DIFFERENT = [
     (r"\text{I think }42\text{ or }43", "42"),
 ]
 
-WORKED = {
+NEEDS_WORKER = {
     r"e^{i\pi}", r"\cos \frac{\pi}{3}", r"\sin^2 x+\cos^2 x", "i", r"\frac{1+i}{\sqrt2}", r"\sum_{k=1}^{n} k",
     r"\tan 45^\circ", r"\sqrt{2}+10^{-80}",
 }  # fmt: skip
 
 
 def outcome(answer, gold):
-    if answer in WORKED:
+    if answer in NEEDS_WORKER:
         pytest.importorskip("math_verify", reason="needs math-verify: pip install marft-envs[math]")
     verdict = grade(rf"\boxed{{{answer}}}", gold)
-    assert bool(verdict.isolation) == (answer in WORKED)  # all others are decided without the symbolic worker
+    assert bool(verdict.isolation) == (answer in NEEDS_WORKER)  # other pairs are decided without the worker
     return verdict.outcome
 
 
@@ -238,8 +238,8 @@ def test_different(answer, gold):
 
 
 @pytest.mark.parametrize(("answer", "gold"), EQUAL + DIFFERENT)
-def test_equality_has_no_direction_for_what_is_different(answer, gold):
-    """An answer and a gold may be exchanged where both are mathematics; what is different stays so."""
+def test_different_pairs_stay_different_when_exchanged_and_golds_equal_themselves(answer, gold):
+    """Pairs with an equation or a chain are left out: a calculation may answer a number, but not the reverse."""
     if (answer, gold) in DIFFERENT and "=" not in answer + gold and "42" not in gold:
         assert grade(rf"\boxed{{{gold}}}", answer).outcome is not Outcome.CORRECT
     assert grade(rf"\boxed{{{gold}}}", gold).outcome is Outcome.CORRECT

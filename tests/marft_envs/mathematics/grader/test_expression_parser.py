@@ -1,4 +1,4 @@
-"""Trees of expressions, their values worked out by hand in every arithmetic, and what is no expression."""
+"""The expression parser: values of its trees in every number system, unreadable strings, and the cost limits."""
 
 import decimal
 from fractions import Fraction
@@ -12,7 +12,7 @@ from marft_envs.mathematics.grader.number_systems import CONTEXT, PRIMES, Comple
 from marft_envs.mathematics.grader.tree_value import TooCostly, Unknown, costly, exact
 
 X = Fraction(7, 3)
-EXACT = [  # text, its value at x = 7/3
+EXACT = [  # expression, value at x = 7/3
     ("2x^2 - 3x + 1", Fraction(98, 9) - 7 + 1),
     ("-x^2", -Fraction(49, 9)),
     ("(-x)^2", Fraction(49, 9)),
@@ -23,7 +23,7 @@ EXACT = [  # text, its value at x = 7/3
     ("2^{3^2}", 512),  # from right to left
     ("2^-1", Fraction(1, 2)),
     ("3!", 6),
-    ("2^3!", 40320),  # as LaTeX sets it: the factorial of the power
+    ("2^3!", 40320),  # LaTeX sets the 3 alone as exponent, so this is (2^3)!
     (r"\binom{5}{2}", 10),
     (r"4\frac{2}{3}", Fraction(14, 3)),
     (r"2\frac{3}{2}", 3),  # not a mixed number
@@ -35,7 +35,7 @@ EXACT = [  # text, its value at x = 7/3
     (".5 + 1.25", Fraction(7, 4)),
     (r"10^{-3}", Fraction(1, 1000)),
 ]
-REAL = [  # text, value
+REAL = [  # expression, value
     (r"\sqrt{2}", 2**0.5),
     (r"\sqrt[3]{-8}", -2),
     (r"(-8)^{1/3}", -2),
@@ -56,7 +56,7 @@ REAL = [  # text, value
 
 
 @pytest.mark.parametrize(("text", "value"), EXACT)
-def test_exact_values(text, value):
+def test_rational_values_in_every_number_system(text, value):
     tree, point = parse(normalize(text)), {"x": X}
     value = Fraction(value)
     for prime in PRIMES:
@@ -86,10 +86,10 @@ def test_complex_values():
 
 
 @pytest.mark.parametrize("text", [r"\sqrt{-4}", r"\ln(-1)", "1/(2-2)", "(-1)^{1/2}", r"\log_1 5", "0^{-1}"])
-def test_no_real_value(text):
-    for arithmetic in (Floats(), Decimals()):
+def test_expressions_without_a_real_value(text):
+    for numbers in (Floats(), Decimals()):
         with decimal.localcontext(CONTEXT), pytest.raises((Unknown, ArithmeticError, ValueError)):
-            arithmetic.run(parse(text), {})
+            numbers.run(parse(text), {})
 
 
 @pytest.mark.parametrize(
@@ -97,12 +97,12 @@ def test_no_real_value(text):
     ["", "x_", "x_{", "x^", "2 3", "x 3", "(1", "1)", "1+", "*2", "\\frac{1}", "\\sqrt", "hello", "seat", r"\text{two}",
      r"\sum x", "1,2", "a=b", "|1", "\\", "\x00", "\ud800", "x''_", r"\frac", "{}", "()", "9" * 601],
 )  # fmt: skip
-def test_unreadable(text):
+def test_unreadable_strings(text):
     with pytest.raises(Unreadable):
         parse(text)
 
 
-def test_bounds():
+def test_bounds_on_depth_and_cost():
     for text in ("(" * 61 + "1" + ")" * 61, "+".join("1" * MAX_TOKENS), r"\frac{1}{" * 61 + "x" + "}" * 61):
         with pytest.raises(TooDeep):
             parse(text)
@@ -128,12 +128,12 @@ def test_bounds():
         (r"x^2 < 4", ""),
     ],
 )
-def test_gate(text, reason):
+def test_the_limits_of_the_worker_name_their_reason(text, reason):
     assert wants_worker(text)
-    found = too_costly(text)
-    assert (reason in found) if reason else not found
+    cost = too_costly(text)
+    assert (reason in cost) if reason else not cost
 
 
-def test_what_never_reaches_the_worker():
+def test_strings_that_are_never_sent_to_the_worker():
     for text in (r"\input{/etc/passwd} < 1", r"\write18{ls} \sum", "hello", "__import__('os')", r"\frac12"):
         assert not wants_worker(text)

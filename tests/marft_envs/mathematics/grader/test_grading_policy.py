@@ -1,4 +1,4 @@
-"""Each setting of GradingPolicy changes what it says, and nothing is a setting that nothing reads."""
+"""Each setting of GradingPolicy changes the verdicts that it describes, and every setting is read."""
 
 from dataclasses import fields
 
@@ -6,10 +6,10 @@ import pytest
 
 from marft_envs.mathematics import GradingPolicy, grade
 
-SETTINGS = [  # setting, answer, gold, right by default, right under the setting
-    ({"lists": "given"}, "3, 2, 1", "1, 2, 3", True, False),
-    ({"lists": "given"}, r"\{2, 1\}", r"\{1, 2\}", True, False),
-    ({"lists": "given"}, "blue, red", r"\text{red, blue}", True, False),
+SETTINGS = [  # setting, answer, gold, correct by default, correct under the setting
+    ({"lists": "ordered"}, "3, 2, 1", "1, 2, 3", True, False),
+    ({"lists": "ordered"}, r"\{2, 1\}", r"\{1, 2\}", True, False),
+    ({"lists": "ordered"}, "blue, red", r"\text{red, blue}", True, False),
     ({"tuples": "strict"}, "1, 2", "(1, 2)", True, False),
     ({"rounding": 0.01}, "0.333", r"\frac13", False, True),
     ({"rounding": 0.01}, "0.35", r"\frac13", False, False),
@@ -22,7 +22,7 @@ SETTINGS = [  # setting, answer, gold, right by default, right under the setting
     ({"units": "required"}, r"2\sqrt{3}", r"2\sqrt{3}\text{ cm}", True, False),
     ({"units": "ignored"}, "5 m", r"5\text{ cm}", False, True),
     ({"units": "ignored"}, r"\sqrt{5}\text{ m}", r"\sqrt{5}\text{ cm}", False, True),
-    ({"degrees": "strict"}, r"60^\circ", "60", True, True),  # numbers: a degree sign never counts
+    ({"degrees": "strict"}, r"60^\circ", "60", True, True),  # between two numbers a degree sign is ignored
     ({"degrees": "strict"}, r"(20\sqrt{9})^\circ", "60", True, False),
     ({"degrees": "strict"}, r"60^\circ", r"\frac{\pi}{3}", True, True),
     ({"log": "10"}, r"\log 2", r"\ln 2", True, False),
@@ -34,7 +34,7 @@ SETTINGS = [  # setting, answer, gold, right by default, right under the setting
 
 
 @pytest.mark.parametrize(("setting", "answer", "gold", "default", "changed"), SETTINGS)
-def test_setting(setting, answer, gold, default, changed):
+def test_setting_changes_the_verdict(setting, answer, gold, default, changed):
     reply = rf"\boxed{{{answer}}}"
     assert (grade(reply, gold).score == 1.0) is default
     assert (grade(reply, gold, policy=GradingPolicy(**setting)).score == 1.0) is changed
@@ -47,12 +47,12 @@ def test_every_setting_is_tested():
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"lists": "sorted"}, "lists='sorted': expected one of 'free', 'given'"),
+        ({"lists": "sorted"}, "lists='sorted': expected one of 'unordered', 'ordered'"),
         ({"log": "2"}, "log='2': expected one of 'e', '10'"),
-        ({"rounding": 1.0}, "rounding=1.0: expected a number from 0"),
-        ({"rounding": True}, "rounding=True: expected a number from 0"),
+        ({"rounding": 1.0}, "rounding=1.0: expected a number of at least 0 and below 1"),
+        ({"rounding": True}, "rounding=True: expected a number of at least 0 and below 1"),
     ],
 )
-def test_wrong_settings_are_named(setting, message):
+def test_errors_name_the_invalid_setting(setting, message):
     with pytest.raises(ValueError, match=message.replace("'", ".")):
         GradingPolicy(**setting)

@@ -1,4 +1,4 @@
-"""The cases of tests/cases/math_cases.jsonl: what a careful human would say of kinds that the shared file lacks."""
+"""The cases of tests/cases/math_cases.jsonl, with the verdicts of a careful human."""
 
 import json
 from collections import Counter
@@ -20,9 +20,9 @@ def test_case(case):
     assert verdict.graded and (verdict.score == 1.0) == case["expected"], verdict
 
 
-def test_each_kind_has_right_and_wrong_ones():
-    kinds = {category: Counter() for category in (case["category"] for case in CASES)}
+def test_each_category_has_correct_and_wrong_answers():
+    counts = {category: Counter() for category in (case["category"] for case in CASES)}
     for case in CASES:
-        kinds[case["category"]][case["expected"]] += 1
-    assert len(kinds) >= 20
-    assert [kind for kind, counted in kinds.items() if not counted[True] or not counted[False]] == []
+        counts[case["category"]][case["expected"]] += 1
+    assert len(counts) >= 20
+    assert [category for category, count in counts.items() if not count[True] or not count[False]] == []

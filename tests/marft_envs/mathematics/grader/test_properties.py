@@ -1,4 +1,4 @@
-"""Rewritings of random numbers and expressions stay equal; different ones differ."""
+"""Properties of equality: equivalent forms of random numbers and expressions are equal, other values differ."""
 
 from fractions import Fraction
 
@@ -16,13 +16,12 @@ SMALL = st.integers(-12, 12)
 
 @st.composite
 def polynomials(draw):
-    """(text, value as a function of the letters): sums of products, with the same order of operations in both."""
-    terms = draw(st.lists(st.tuples(SMALL.filter(bool), NAMES, st.integers(0, 3)), min_size=1, max_size=4))
-    return terms
+    """Draw the terms of a polynomial, each (coefficient, variable, exponent)."""
+    return draw(st.lists(st.tuples(SMALL.filter(bool), NAMES, st.integers(0, 3)), min_size=1, max_size=4))
 
 
 def written(terms, form):
-    """A polynomial as text, in one of three notations."""
+    """Return a polynomial in one of three notations."""
     power = ("{n}^{{{k}}}", "{n}^{k}", "{n} ** {k}")[form]
     times = ("", r" \cdot ", "*")[form]
     parts = [f"({c}){times}{power.format(n=n, k=k)}" if k else f"({c})" for c, n, k in terms]
@@ -31,7 +30,7 @@ def written(terms, form):
 
 @given(polynomials(), st.randoms(use_true_random=False), st.integers(0, 2), st.integers(0, 2))
 @settings(max_examples=150, deadline=None)
-def test_polynomials_in_any_order_and_notation(terms, rng, one, other):
+def test_the_order_and_notation_of_terms_do_not_matter(terms, rng, one, other):
     shuffled = list(terms)
     rng.shuffle(shuffled)
     assert equal(written(shuffled, one), written(terms, other))
@@ -40,7 +39,7 @@ def test_polynomials_in_any_order_and_notation(terms, rng, one, other):
 
 @given(polynomials(), polynomials())
 @settings(max_examples=100, deadline=None)
-def test_products_are_expanded(p, q):
+def test_a_product_equals_its_expansion(p, q):
     expanded = " + ".join(f"({a * b}) ({m}^{{{j}}}) ({n}^{{{k}}})" for a, m, j in p for b, n, k in q)
     factored = rf"\left({written(p, 0)}\right)\left({written(q, 0)}\right)"
     assert equal(factored, expanded)
@@ -49,7 +48,7 @@ def test_products_are_expanded(p, q):
 
 @given(st.integers(2, 400), st.integers(1, 60), st.integers(1, 60))
 @settings(max_examples=150, deadline=None)
-def test_surds(n, a, b):
+def test_square_roots(n, a, b):
     assert equal(rf"{a}\sqrt{{{n}}}", rf"\sqrt{{{a * a * n}}}")
     assert equal(rf"\frac{{{a}}}{{\sqrt{{{n}}}}}", rf"\frac{{{a}\sqrt{{{n}}}}}{{{n}}}")
     assert equal(rf"({a}+\sqrt{{{n}}})({b}-\sqrt{{{n}}})", rf"{a * b - n}+({b - a})\sqrt{{{n}}}")
@@ -59,7 +58,7 @@ def test_surds(n, a, b):
 
 @given(st.fractions(max_denominator=500), st.fractions(max_denominator=500), st.booleans(), st.booleans())
 @settings(max_examples=150, deadline=None)
-def test_intervals(a, b, left, right):
+def test_inequalities_equal_their_intervals(a, b, left, right):
     low, high = sorted((a, b))
     opening, closing = "(["[left], ")]"[right]
     sign = ["<", r"\le"]
@@ -72,7 +71,7 @@ def test_intervals(a, b, left, right):
 
 @given(st.lists(st.integers(-99, 99), min_size=2, max_size=6, unique=True), st.randoms(use_true_random=False))
 @settings(max_examples=150, deadline=None)
-def test_lists(numbers, rng):
+def test_lists_and_sets_have_no_order_and_tuples_have_one(numbers, rng):
     shuffled = list(numbers)
     rng.shuffle(shuffled)
     text, other = ", ".join(map(str, numbers)), ", ".join(map(str, shuffled))
@@ -85,7 +84,7 @@ def test_lists(numbers, rng):
 
 @given(st.integers(1, 10**6), st.integers(1, 10**6), st.integers(-5, 5).filter(bool), st.integers(1, 9))
 @settings(max_examples=100, deadline=None)
-def test_lines(a, b, c, k):
+def test_multiples_of_a_linear_equation_are_equal(a, b, c, k):
     assert equal(f"{a * k}x + {b * k}y = {c * k}", f"{a}x + {b}y - ({c}) = 0")
     assert equal(rf"y = -\frac{{{a}}}{{{b}}}x + \frac{{{c}}}{{{b}}}", f"{a}x + {b}y = {c}")
     assert not equal(f"{a}x + {b}y = {c + 1}", f"{a}x + {b}y = {c}")
@@ -93,14 +92,14 @@ def test_lines(a, b, c, k):
 
 @given(st.fractions(), st.fractions())
 @settings(max_examples=150, deadline=None)
-def test_values_are_exact(a, b):
+def test_fractions_are_compared_exactly_without_the_worker(a, b):
     def tree(f: Fraction):
         return parse(rf"\frac{{{f.numerator}}}{{{f.denominator}}}")
 
-    def nobody(*_):
-        raise AssertionError("fractions need no worker")
+    def no_worker(*_):
+        raise AssertionError("fractions do not need the worker")
 
-    assert same_value(tree(a), tree(b), DEFAULT_POLICY, nobody) is (a == b)
+    assert same_value(tree(a), tree(b), DEFAULT_POLICY, no_worker) is (a == b)
 
 
 @given(
@@ -108,6 +107,6 @@ def test_values_are_exact(a, b):
     st.sampled_from(["x", r"\frac12"]),
 )
 @settings(max_examples=400, deadline=None)
-def test_no_text_raises(answer, gold):
+def test_no_string_raises(answer, gold):
     equal(answer, gold)
     equal(gold, answer or "0")

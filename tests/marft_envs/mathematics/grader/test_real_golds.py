@@ -1,4 +1,4 @@
-"""Every gold of the real data sets is right, and a changed one is wrong; the fast test looks at every 25th."""
+"""Golds of the real data sets: each is graded as correct, and a changed one as wrong; and the check of golds."""
 
 import importlib.util
 from pathlib import Path
@@ -28,7 +28,8 @@ def load_perturb():
 perturb = load_perturb()
 
 
-def check(data_folder, name, split, step):
+def check_golds(data_folder, name, split, step):
+    """Grade every ``step``-th gold and its perturbation."""
     if name == "gsm8k":
         pytest.importorskip("pyarrow", reason="gsm8k is parquet: pip install marft-envs[data]")
     task = load(name, path=data_folder, split=split)
@@ -40,19 +41,19 @@ def check(data_folder, name, split, step):
 
 
 @pytest.mark.parametrize(("name", "split"), SETS)
-def test_some_golds(data_folder, name, split):
-    check(data_folder, name, split, 25)
+def test_every_25th_gold(data_folder, name, split):
+    check_golds(data_folder, name, split, 25)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "split"), SETS)
 def test_every_gold(data_folder, name, split):
-    check(data_folder, name, split, 1)
+    check_golds(data_folder, name, split, 1)
 
 
 @pytest.mark.slow
-def test_math_solutions_are_answers(data_folder):
-    """A whole reference solution is a reply whose answer is right."""
+def test_reference_solutions_of_math_are_correct(data_folder):
+    """A reference solution is a whole reply with a correct answer."""
     from marft_envs.datasets.files import read_rows
 
     task = load("math", path=data_folder, split="test")
@@ -66,9 +67,9 @@ UNUSABLE = [  # gold, part of the reason
     ("  \n", "is empty"),
     (5, "of type int"),
     (None, "of type NoneType"),
-    (r"t(0,4]", "no layer reads"),
-    (r"\frac{1}{7}\triangle ABC", "no layer reads"),
-    (r"\input{/etc/passwd}", "no layer reads"),
+    (r"t(0,4]", "cannot read"),
+    (r"\frac{1}{7}\triangle ABC", "cannot read"),
+    (r"\input{/etc/passwd}", "cannot read"),
     (r"\sum_{k=1}^{10^{9}} k", "too costly"),
     ("{" * 5 + "1", "not equal to itself"),
     ("1/0", "has no value"),
@@ -92,12 +93,16 @@ def test_usable_golds(gold):
     assert why_unusable(gold) == ""
 
 
-def test_check_gold_takes_tasks_problems_rows_and_texts():
+def test_check_gold_accepts_tasks_problems_rows_and_strings():
     from marft_envs.mathematics.problems.arithmetic import Arithmetic
 
     assert check_gold(Arithmetic(), limit=20) == []
-    with pytest.raises(ValueError, match="limit=None: expected a number, because arithmetic has no end"):
+    with pytest.raises(ValueError, match="limit=None: expected an integer, because the task arithmetic has no size"):
         check_gold(Arithmetic())
-    found = check_gold(["1", "1/0", Problem(0, "p", "2"), Problem(1, "p", ""), {"gold": "3"}, {"answer": None}])
-    assert [(bad.index, bad.reason.split()[-1]) for bad in found] == [(1, "value"), (3, "empty"), (5, "text")]
+    golds = ["1", "1/0", Problem(0, "p", "2"), Problem(1, "p", ""), {"gold": "3"}, {"answer": None}]
+    assert [(bad.index, bad.reason) for bad in check_gold(golds)] == [
+        (1, "the gold answer has no value"),
+        (3, "the gold answer is empty"),
+        (5, "the gold answer is of type NoneType, expected a string"),
+    ]
     assert check_gold(["1/0"] * 5, limit=2)[-1].index == 1

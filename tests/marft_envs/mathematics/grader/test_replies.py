@@ -1,10 +1,10 @@
-"""Whole replies: where the answer stands and what it says, chosen by hand."""
+"""Hand-written replies with the verdicts of a careful human."""
 
 import pytest
 
 from marft_envs.mathematics import grade
 
-REPLIES = [  # reply, gold, right
+REPLIES = [  # reply, gold, correct
     (r"\boxed{\frac{1}{2}}", "0.50", True),
     (r"\boxed{\frac12}", r"\dfrac{1}{2}", True),
     (r"\boxed{\text{B}}", r"\text{(B)}", True),
@@ -102,9 +102,9 @@ REPLIES = [  # reply, gold, right
 ]
 
 
-@pytest.mark.parametrize(("reply", "gold", "right"), REPLIES)
-def test_reply(reply, gold, right):
+@pytest.mark.parametrize(("reply", "gold", "correct"), REPLIES)
+def test_reply(reply, gold, correct):
     if r"\cos(" in gold or "180" in reply:
         pytest.importorskip("math_verify", reason="needs math-verify: pip install marft-envs[math]")
     verdict = grade(reply, gold)
-    assert verdict.graded and (verdict.score == 1.0) is right, verdict
+    assert verdict.graded and (verdict.score == 1.0) is correct, verdict

@@ -1,6 +1,4 @@
-"""The symbolic worker: its limits, from threads and after forks, what its faults become, and that nothing is left
-behind.
-"""
+"""The symbolic worker: comparisons, limits, confinement, faults, threads, forks, and the end of its processes."""
 
 import os
 import signal
@@ -23,7 +21,7 @@ from marft_envs.verdict import Outcome
 
 pytest.importorskip("math_verify", reason="needs math-verify: pip install marft-envs[math]")
 
-TRIG = (r"\boxed{\sec^2(y)}", r"\tan^2(y)+1")  # only the worker can tell that these are equal
+TRIG = (r"\boxed{\sec^2(y)}", r"\tan^2(y)+1")  # only the worker can decide that these are equal
 SLOW = r"\int_{0}^{1} \sin(\cos(\tan(x^{x}))) dx"
 
 
@@ -35,12 +33,12 @@ def pool(monkeypatch):
 
 
 def children(pid):
-    """All living descendants of a process."""
-    found = []
+    """Return the ids of all living descendants of a process."""
+    descendants = []
     for task in Path(f"/proc/{pid}/task").iterdir():
         for child in (task / "children").read_text().split():
-            found += [int(child), *children(int(child))]
-    return found
+            descendants += [int(child), *children(int(child))]
+    return descendants
 
 
 def is_alive(pid):
@@ -50,30 +48,30 @@ def is_alive(pid):
         return False
 
 
-def test_trees_and_texts(pool):
+def test_trees_and_latex(pool):
     trees = [
         (r"\sin(2x)", r"2\sin x\cos x", True),
         (r"\sin(2x)", r"2\sin x", False),
         (r"e^{i\pi}", "-1", True),
         (r"\arctan(1)", r"\frac{\pi}{4}", True),
         (r"\tan\frac{\pi}{8}", r"\sqrt{2}-1", True),
-        (r"\sin(10^{-35})", "10^{-35}", None),  # equal in more digits than are compared
+        (r"\sin(10^{-35})", "10^{-35}", None),  # the first difference is beyond the digits that are compared
     ]
     for answer, gold, same in trees:
-        found = pool.ask("trees", parse(answer), parse(gold))
-        assert (found.result, found.status) == (same, "ok"), (answer, gold)
-    texts = [
+        comparison = pool.ask("trees", parse(answer), parse(gold))
+        assert (comparison.result, comparison.status) == (same, "ok"), (answer, gold)
+    latex = [
         (r"\sum_{k=1}^{10} k", "55", True),
         (r"\int_0^1 x^2 dx", r"\frac{1}{3}", True),
         (r"\int_0^1 x^2 dx", r"\frac{1}{4}", False),
         ("2^{-99}", "2^{-98}", False),  # math-verify alone rounds both to 0
         (r"x^2 < 4", "(-2, 2)", True),
     ]
-    for answer, gold, same in texts:
-        assert pool.ask("texts", answer, gold).result is same, (answer, gold)
+    for answer, gold, same in latex:
+        assert pool.ask("latex", answer, gold).result is same, (answer, gold)
 
 
-def test_an_answer_that_takes_too_long_is_wrong_and_the_worker_lives_on(pool):
+def test_an_answer_that_takes_too_long_is_wrong_and_the_worker_survives(pool):
     pool.warm_up()
     started = time.monotonic()
     verdict = grade(rf"\boxed{{{SLOW}}}", "42")
@@ -84,33 +82,33 @@ def test_an_answer_that_takes_too_long_is_wrong_and_the_worker_lives_on(pool):
     assert pool._all == before  # only its child was replaced
 
 
-def test_a_gold_that_takes_too_long_is_a_fault_or_the_comparison_is_wrong(pool):
+def test_a_gold_that_takes_too_long_is_a_fault(pool):
     before = fault_counts()
     verdict = grade(r"\boxed{\int_0^1 x dx}", SLOW)
     reason = "the gold answer needs more time than the symbolic worker has"
     if verdict.outcome is Outcome.NOT_GRADED:
         assert verdict.reason == reason
         assert fault_counts()[reason] == before.get(reason, 0) + 1
-    else:  # the gold was read in time and the comparison was not
+    else:  # the gold was parsed in time, and the comparison exceeded the limit
         assert "more time" in verdict.reason
 
 
-def test_phase_tells_gold_from_answer(pool, monkeypatch):
-    monkeypatch.setattr(pool, "ask", lambda *_: pool_module.Answer(None, "timeout", "gold", 1.0, "rlimits"))
+def test_the_phase_decides_between_a_fault_and_a_wrong_answer(pool, monkeypatch):
+    monkeypatch.setattr(pool, "ask", lambda *_: pool_module.Comparison(None, "timeout", "gold", 1.0, "rlimits"))
     verdict = grade(*TRIG)
     assert verdict.outcome is Outcome.NOT_GRADED and "the gold answer needs more time" in verdict.reason
-    monkeypatch.setattr(pool, "ask", lambda *_: pool_module.Answer(None, "memory", "answer", 1.0, "rlimits"))
+    monkeypatch.setattr(pool, "ask", lambda *_: pool_module.Comparison(None, "memory", "answer", 1.0, "rlimits"))
     assert grade(*TRIG).outcome is Outcome.WRONG
 
 
-def script_of_compare(tmp_path, body, locked=True):
-    """A worker whose compare.py is ``body``; without the sandbox's lock beside it, it has none."""
+def worker_script(tmp_path, body, confined=True):
+    """Return the path of a worker whose compare.py is ``body``, with or without the sandbox's confinement."""
     folder = tmp_path / "mathematics" / "grader" / "symbolic"
     folder.mkdir(parents=True)
     source = Path(pool_module.__file__).parent
     (folder / "worker.py").write_text((source / "worker.py").read_text())
     (folder.parent / "tree_value.py").write_text("")
-    if locked:
+    if confined:
         (tmp_path / "sandbox").symlink_to(source.parents[2] / "sandbox")
     (folder / "compare.py").write_text(body)
     return folder / "worker.py"
@@ -126,15 +124,18 @@ def script_of_compare(tmp_path, body, locked=True):
     ],
 )
 def test_limits(tmp_path, monkeypatch, body, status):
-    monkeypatch.setattr(pool_module, "_SCRIPT", script_of_compare(tmp_path, body))
+    monkeypatch.setattr(pool_module, "_SCRIPT", worker_script(tmp_path, body))
     with Symbolic(workers=1, limit_s=0.5) as own:
-        answer = own.ask("texts", "1", "2")
+        answer = own.ask("latex", "1", "2")
         assert answer.phase == "answer"
-        assert answer.status == status or (status, answer.status) == ("timeout", "starved")  # on a busy machine
+        assert answer.status == status or (status, answer.status) == (
+            "timeout",
+            "starved",
+        )  # busy machine
         assert answer.seconds < 3
 
 
-LOCKS = """
+ATTEMPTS = """
 import os, signal, socket
 def attempt(what):
     try:
@@ -158,25 +159,25 @@ def fork():
 def disturb():
     os.kill(os.getppid(), 0)
 def run(request, gold_done):
-    import colorsys, sympy.stats  # parts that are loaded late
+    import colorsys, sympy.stats  # modules that no package has imported yet
     tried = {what.__name__: attempt(what) for what in (write, many, connect, read, fork, disturb, os.getcwd)}
     return {**tried, "environment": sorted(set(os.environ) - {"LC_CTYPE"})}
 """
 
 
-@pytest.mark.parametrize("locked", [True, False])
-def test_what_the_lock_holds(tmp_path, monkeypatch, locked):
+@pytest.mark.parametrize("confined", [True, False])
+def test_the_child_is_confined(tmp_path, monkeypatch, confined):
     import socket
 
     with socket.create_server(("127.0.0.1", 0)) as server:
-        body = LOCKS.replace("PORT", str(server.getsockname()[1])).replace("FILE", str(tmp_path / "written"))
+        body = ATTEMPTS.replace("PORT", str(server.getsockname()[1])).replace("FILE", str(tmp_path / "written"))
         body = f"import sympy\n{body}"
-        monkeypatch.setattr(pool_module, "_SCRIPT", script_of_compare(tmp_path, body, locked))
+        monkeypatch.setattr(pool_module, "_SCRIPT", worker_script(tmp_path, body, confined))
         with Symbolic(workers=1, limit_s=20.0) as own:
-            answer = own.ask("texts", "1", "2")
+            answer = own.ask("latex", "1", "2")
     assert answer.result["write"] is False and answer.result["many"] is False and answer.result["getcwd"] is False
     assert answer.result["environment"] == ["OMP_NUM_THREADS"]
-    if locked and landlock.abi() > 0:
+    if confined and landlock.abi() > 0:
         assert answer.isolation == "landlock"
         assert {name for name, could in answer.result.items() if could is True} == set()
     else:
@@ -185,23 +186,23 @@ def test_what_the_lock_holds(tmp_path, monkeypatch, locked):
         assert answer.result["read"] is True
 
 
-def test_a_machine_too_busy_to_compare_is_a_fault_and_no_wrong_answer(tmp_path, monkeypatch, pool):
+def test_a_timeout_on_a_busy_machine_is_a_fault(tmp_path, monkeypatch, pool):
     body = "import time\ndef run(request, gold_done):\n    gold_done()\n    time.sleep(60)"
-    monkeypatch.setattr(pool_module, "_SCRIPT", script_of_compare(tmp_path, body))
+    monkeypatch.setattr(pool_module, "_SCRIPT", worker_script(tmp_path, body))
     verdict = grade(*TRIG)
     assert verdict.outcome is Outcome.NOT_GRADED and "too busy" in verdict.reason
     assert fault_counts()[verdict.reason] >= 1
 
 
-def test_a_child_that_dies_is_tried_again_and_then_a_fault(tmp_path, monkeypatch, pool):
+def test_a_comparison_whose_child_dies_twice_is_a_fault(tmp_path, monkeypatch, pool):
     body = "import os\ndef run(request, gold_done):\n    os._exit(3)"
-    monkeypatch.setattr(pool_module, "_SCRIPT", script_of_compare(tmp_path, body))
+    monkeypatch.setattr(pool_module, "_SCRIPT", worker_script(tmp_path, body))
     verdict = grade(*TRIG)
     assert verdict.outcome is Outcome.NOT_GRADED and "died twice" in verdict.reason
     assert fault_counts()[verdict.reason] >= 1
 
 
-def test_a_worker_that_is_gone_is_a_fault_and_the_next_comparison_has_a_new_one(pool):
+def test_a_killed_worker_is_a_fault_and_is_replaced(pool):
     assert grade(*TRIG).outcome is Outcome.CORRECT
     os.killpg(pool._all[0].process.pid, signal.SIGKILL)
     verdict = grade(*TRIG)
@@ -209,26 +210,26 @@ def test_a_worker_that_is_gone_is_a_fault_and_the_next_comparison_has_a_new_one(
     assert grade(*TRIG).outcome is Outcome.CORRECT
 
 
-def test_missing_math_verify_is_a_fault_only_where_it_is_needed(tmp_path, monkeypatch, pool):
-    monkeypatch.setattr(pool_module, "_SCRIPT", script_of_compare(tmp_path, "import no_such_module_of_ours"))
+def test_missing_math_verify_is_a_fault_only_if_it_is_needed(tmp_path, monkeypatch, pool):
+    monkeypatch.setattr(pool_module, "_SCRIPT", worker_script(tmp_path, "import no_such_module_of_ours"))
     assert grade(r"\boxed{\frac{\sqrt{2}}{2}}", r"\frac{1}{\sqrt{2}}").outcome is Outcome.CORRECT
     verdict = grade(*TRIG)
     assert verdict.outcome is Outcome.NOT_GRADED
     assert verdict.reason == "symbolic comparison needs no_such_module_of_ours: pip install marft-envs[math]"
 
 
-def test_many_threads_and_a_batch(pool):
+def test_threads_and_batches_share_the_workers(pool):
     with ThreadPoolExecutor(8) as threads:
         verdicts = list(threads.map(lambda _: grade(*TRIG), range(24)))
     assert {verdict.outcome for verdict in verdicts} == {Outcome.CORRECT}
     assert len(pool._all) <= 2
     batch = [(r"\boxed{4}", "4"), TRIG, ("nothing", "4"), (r"\boxed{\tan^2(y)}", TRIG[1]), (r"\boxed{5}", "4")] * 5
     outcomes = [verdict.outcome for verdict in grade_many(batch)]
-    wanted = [Outcome.CORRECT, Outcome.CORRECT, Outcome.NO_ANSWER, Outcome.WRONG, Outcome.WRONG]
-    assert outcomes == wanted * 5
+    expected = [Outcome.CORRECT, Outcome.CORRECT, Outcome.NO_ANSWER, Outcome.WRONG, Outcome.WRONG]
+    assert outcomes == expected * 5
 
 
-def test_signals_are_left_alone_and_another_thread_may_be_first():
+def test_signal_handlers_are_unchanged_and_any_thread_can_start_a_worker():
     before = [signal.getsignal(number) for number in (signal.SIGALRM, signal.SIGCHLD, signal.SIGINT, signal.SIGTERM)]
     with Symbolic(workers=1) as own:
         results = []
@@ -236,12 +237,12 @@ def test_signals_are_left_alone_and_another_thread_may_be_first():
         thread.start()
         thread.join(60)
         assert results[0].result is True
-        del thread  # the thread that started the worker has ended; the worker has not
+        del thread  # the worker outlives the thread that started it
         assert own.ask("trees", parse("x"), parse("x")).result is True
     assert before == [signal.getsignal(n) for n in (signal.SIGALRM, signal.SIGCHLD, signal.SIGINT, signal.SIGTERM)]
 
 
-def test_nothing_is_left_behind():
+def test_closing_a_pool_leaves_no_process_and_no_descriptor():
     descriptors = len(list(Path("/proc/self/fd").iterdir()))
     with Symbolic(workers=1) as own:
         own.ask("trees", parse("x"), parse("x"))
@@ -289,7 +290,7 @@ os.kill(os.getpid(), 9)
 """
 
 
-def test_a_worker_ends_with_its_parent_even_where_another_process_holds_its_pipe():
+def test_a_worker_ends_with_its_parent_even_if_another_process_holds_its_pipe():
     run = subprocess.run([sys.executable, "-c", ORPHAN], capture_output=True, text=True, timeout=120)
     worker, other = map(int, run.stdout.split())
     deadline = time.monotonic() + 6
@@ -300,7 +301,7 @@ def test_a_worker_ends_with_its_parent_even_where_another_process_holds_its_pipe
 
 
 @pytest.mark.parametrize("how", ["end", "die"])
-def test_forks_and_ends(how):
+def test_a_forked_child_has_workers_of_its_own_and_no_worker_outlives_its_parent(how):
     run = subprocess.run([sys.executable, "-c", FORKS, how], capture_output=True, text=True, timeout=120)
     assert run.returncode == (0 if how == "end" else -9), run.stderr
     worker = int(run.stdout.split()[0])
