@@ -39,7 +39,11 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     play.add_argument("--index", type=int, help="index of the problem (default: a random problem)")
     play.add_argument("--team", help="preset team, or a .yaml file (default: the environment's default team)")
     play.add_argument(
-        "--env-arg", action="append", default=[], metavar="NAME=VALUE", help="another argument of env(); repeatable"
+        "--env-arg",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="another argument of the environment, such as rounds=2; repeatable",
     )
     pages = commands.add_parser("docs", help="write the doc pages of environments")
     pages.add_argument("names", nargs="*", help="environments (default: the built-in ones)")

@@ -1,8 +1,8 @@
-"""Every registered environment x ready-made team x dependency: the conformance checks, and PettingZoo's own tests.
+"""All registered environments, in many settings: our own checks, and PettingZoo's tests.
 
-Of PettingZoo's tests two are left out. max_cycles_test wants ``parallel_env(max_cycles=...)``: episodes here end after
-their rounds. bombardment_test looks for the observation in what ``step`` returns, which is None in PettingZoo 1.27: it
-fails for every environment.
+Two of PettingZoo's tests do not apply. max_cycles_test needs ``parallel_env(max_cycles=...)``, but an episode here ends
+after its rounds. bombardment_test reads the observation from the return value of ``step``, which is None in PettingZoo
+1.27, so that it fails for every environment.
 """
 
 import functools
@@ -21,28 +21,23 @@ from marft_envs.mathematics.environment import GENERATORS
 from marft_envs.registry.registry import environment_module
 from marft_envs.registry.versioned_names import BUILT_IN
 from marft_envs.testing import ENV_CHECKS, check_env, check_task
-from marft_envs.testing.playing import frames_differ
+from marft_envs.testing.episodes import first_frame_difference
 from marft_envs.testing.processes import in_fresh_process
-from marft_envs.testing.repeating import episode
+from marft_envs.testing.reproducibility import marker_episode
 
-OWN = "own"
-"""The team's own D, in place of a preset."""
+variant = functools.partial(functools.partial, marft_envs.make)
+"""``variant(name, **arguments)`` returns a function that makes the environment and can be pickled."""
 
-
-def variant(name, team, dependency, **arguments):
-    """What makes the environment ``name``; it pickles."""
-    given = {} if dependency == OWN else {"dependency": dependency}
-    return functools.partial(marft_envs.make, name, team=team, **given, **arguments)
-
-
-VARIANTS = {
-    f"{name}-{team}-{dependency}": variant(name, team, dependency)
-    for name in BUILT_IN
-    for team in environment_module(name).TEAMS
-    for dependency in (OWN, *PRESETS)
+TEAMS = {f"{name}-{team}": variant(name, team=team) for name in BUILT_IN for team in environment_module(name).TEAMS}
+"""Every team with its own D."""
+DEPENDENCIES = {
+    f"math_v0-{team}-{dependency}": variant("math_v0", team=team, dependency=dependency)
+    for team in ("trio", "octet")
+    for dependency in PRESETS
 }
+"""Every preset of D. The game is the same in all environments, so one environment is enough."""
 ROUNDS = {
-    f"{name}-{memory}-{order}": variant(name, "octet", OWN, rounds=3, memory=memory, order=order, reward=reward)
+    f"{name}-{memory}-{order}": variant(name, team="octet", rounds=3, memory=memory, order=order, reward=reward)
     for name in BUILT_IN
     for memory, order, reward in (
         ("none", "stable", "last"),
@@ -53,24 +48,22 @@ ROUNDS = {
 }
 
 
-def first_speaks_to_all(problem, transcript, round):
+def star_then_none(problem, transcript, round):
     return "star" if round == 0 else "none"
 
 
-CHANGING = {
-    f"{name}-{kind}": variant(name, team, dependency, rounds=2, memory="parents")
+CHANGING_DEPENDENCIES = {
+    f"{name}-{kind}": variant(name, team=team, dependency=dependency, rounds=2, memory="parents")
     for name in BUILT_IN
     for kind, team, dependency in (
-        ("one-d-a-round", "trio", ["full", "none"]),
-        ("called", "quartet", first_speaks_to_all),
+        ("d-per-round", "trio", ["full", "none"]),
+        ("d-of-a-function", "quartet", star_then_none),
         ("orchestrated", "octet", Orchestrated("planner_0")),
     )
 }
-DATA_SETS = {f"math_v0-{name}": variant("math_v0", "duo", OWN, dataset=name) for name in GENERATORS}
-EVERY = VARIANTS | ROUNDS | CHANGING | DATA_SETS
-
-IN_ONE_PROCESS = [check for check in ENV_CHECKS if check != "other_process"]
-"""other_process starts a Python: here one process plays the episodes of all environments."""
+DATA_SETS = {f"math_v0-{name}": variant("math_v0", team="duo", dataset=name) for name in GENERATORS}
+EVERY = TEAMS | DEPENDENCIES | ROUNDS | CHANGING_DEPENDENCIES | DATA_SETS
+every_environment = pytest.mark.parametrize("make", EVERY.values(), ids=EVERY)
 
 EXPECTED_WARNINGS = (
     "Observation is not a NumPy array",
@@ -79,29 +72,31 @@ EXPECTED_WARNINGS = (
     "State space for each environment probably",
     "State is not NumPy array",
 )
-"""What PettingZoo says of any text: it is no array and no Box."""
+"""PettingZoo's warnings about every environment whose observations and actions are text."""
 
 
-@pytest.mark.parametrize("check", IN_ONE_PROCESS)
-@pytest.mark.parametrize("make", EVERY.values(), ids=EVERY)
-def test_conforms(make, check):
-    assert check_env(make, only=[check]).passed == (check,)
+@every_environment
+def test_passes_every_check(make):
+    """Except other_process, which starts a Python; one process checks all environments below."""
+    report = check_env(make, skip=["other_process"])
+    assert report.passed == tuple(check for check in ENV_CHECKS if check != "other_process")
 
 
-def episodes(makers):
-    return [episode(make, seed=3) for make in makers]
+def marker_episodes(makers):
+    return [marker_episode(make, seed=3) for make in makers]
 
 
 def test_episodes_are_the_same_in_another_process():
-    theirs = in_fresh_process(episodes, list(EVERY.values()))
-    found = {
-        name: frames_differ(episode(make, 3), other) for (name, make), other in zip(EVERY.items(), theirs, strict=True)
+    elsewhere = in_fresh_process(marker_episodes, list(EVERY.values()))
+    differences = {
+        name: first_frame_difference(marker_episode(make, 3), episode)
+        for (name, make), episode in zip(EVERY.items(), elsewhere, strict=True)
     }
-    assert {name: difference for name, difference in found.items() if difference} == {}
+    assert {name: difference for name, difference in differences.items() if difference} == {}
 
 
 def own_task(name):
-    """The Task class in the file of an environment that is one file; None where the door leads to a folder."""
+    """Return the Task class in the file of an environment; None if the environment is a package."""
     module = environment_module(name)
     classes = [value for value in vars(module).values() if inspect.isclass(value) and issubclass(value, Task)]
     return next((task for task in classes if task.__module__ == module.__name__), None)
@@ -111,49 +106,38 @@ TASKS = GENERATORS | {f"{name}-task": own_task(name) for name in BUILT_IN if own
 
 
 @pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
-def test_every_task_is_right(task):
-    """What cannot be checked of a task: its end where it has none, its seeds where it takes none."""
-    assert not set(check_task(task).not_checked) - {"index_errors", "seeds_differ"}
-    assert "splits_apart" in check_task(task, only=["splits_apart"]).passed
+def test_every_task_passes_every_check(task):
+    """Except the end of an unlimited task, and the seeds of a task without ``seed=``."""
+    report = check_task(task)
+    assert not set(report.not_checked) - {"index_errors", "seeds_differ"}
+    assert "splits_apart" in report.passed
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
-def test_the_name_is_the_modules(name):
+def test_the_name_is_that_of_the_module(name):
     assert check_env(name, only=["names_and_metadata"]).passed
 
 
-def quietly(test, *arguments, **options):
-    """Run one of PettingZoo's tests; any warning but the expected ones is a failure."""
+def run_quietly(test, *arguments, **options):
+    """Run one of PettingZoo's tests. A warning that is not expected is a failure."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         test(*arguments, **options)
     assert [str(w.message) for w in caught if not str(w.message).startswith(EXPECTED_WARNINGS)] == []
 
 
-@pytest.mark.parametrize("make", EVERY.values(), ids=EVERY)
-def test_pettingzoos_api_test(make, capsys):
-    quietly(api_test, make(), num_cycles=20)
-    quietly(api_test, make().unwrapped, num_cycles=20)
-
-
-@pytest.mark.parametrize("make", EVERY.values(), ids=EVERY)
-def test_pettingzoos_seed_test(make):
-    quietly(seed_test, make, num_cycles=20)
-
-
-@pytest.mark.parametrize("make", EVERY.values(), ids=EVERY)
-def test_pettingzoos_state_test(make):
-    quietly(state_test, make(), turn_based_aec_to_parallel(make()))
-
-
-@pytest.mark.parametrize("make", EVERY.values(), ids=EVERY)
-def test_pettingzoos_render_test(make, capsys):
+@every_environment
+def test_passes_pettingzoos_tests(make, capsys):
+    run_quietly(api_test, make(), num_cycles=20)
+    run_quietly(api_test, make().unwrapped, num_cycles=20)
+    run_quietly(seed_test, make, num_cycles=20)
+    run_quietly(state_test, make(), turn_based_aec_to_parallel(make()))
     render_test(make)
 
 
-@pytest.mark.parametrize("make", EVERY.values(), ids=EVERY)
+@every_environment
 def test_turn_based_conversion_plays_the_same_episode(make):
-    """Each step of the parallel form is one turn: only the selected agent's action counts."""
+    """Each step of the parallel environment is one turn, in which only the selected agent's action counts."""
     env, parallel = make(), turn_based_aec_to_parallel(make())
     env.reset(seed=5)
     observations, _ = parallel.reset(seed=5)
@@ -167,9 +151,9 @@ def test_turn_based_conversion_plays_the_same_episode(make):
     assert all(env.terminations.values())
 
 
-@pytest.mark.parametrize("make", EVERY.values(), ids=EVERY)
-def test_the_parallel_conversion_is_refused_where_d_has_an_edge(make):
-    """``aec_to_parallel`` would let the actor commit before it has read the reasoner."""
+@every_environment
+def test_parallel_conversion_is_refused_if_d_has_edges(make):
+    """With ``aec_to_parallel``, an agent would act before it has seen the agents that D lets it see."""
     env = make()
     static = env.unwrapped.team.schedule.static
     if static is None or static.edges:

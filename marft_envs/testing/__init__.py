@@ -1,15 +1,15 @@
-"""The contract of an environment and of a task, as code that a contributor calls.
+"""Checks of environments and tasks: what every user of an environment may rely on, as code that a contributor calls.
 
     from marft_envs.testing import check_env, check_task
 
     check_env(my_package.my_task_v0.env)       # or check_env("math_v0")
-    check_task(my_package.MyTask)              # a Task, or its class
+    check_task(my_package.MyTask)              # the Task class, or a Task
 
-A failing check raises ``ConformanceError`` with a sentence that says what is wrong, where, and what was expected. Both
-functions return a ``Report`` that lists the checks that passed, and those that could not run, with the reason.
+A check that fails raises ``ConformanceError`` with a sentence: what is wrong, where, and what was expected. Both
+functions return a ``Report`` of the checks that passed, and of those that could not run, with the reason.
 
-How a gold is answered: the checks call the task's ``reference_answer(problem) -> str`` where it has that method, else
-they try the gold as text and ``\\boxed{gold}``. Give a task the method when neither of these is a right answer.
+The checks need correct replies to some problems. If the task has a method ``reference_answer(problem) -> str``, they
+use it. Otherwise they try the gold as a string and ``\\boxed{gold}``. Add the method if neither is a correct reply.
 """
 
 from marft_envs.testing.checking import ConformanceError, Report

@@ -1,4 +1,4 @@
-"""What a check is, how it fails, and how a list of checks is run."""
+"""How checks fail, and how a list of checks is run."""
 
 from __future__ import annotations
 
@@ -12,12 +12,17 @@ class ConformanceError(AssertionError):
 
 
 class NotChecked(Exception):
-    """A check cannot run here; the message says why."""
+    """A check cannot run; the message gives the reason."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """passed: the checks that ran, in order. not_checked: check to the reason why it could not run."""
+    """The result of ``check_env`` or ``check_task``.
+
+    Attributes:
+        passed: The names of the checks that passed, in the order in which they ran.
+        not_checked: The reason for each check that could not run or was skipped, by name.
+    """
 
     passed: tuple[str, ...]
     not_checked: Mapping[str, str]
@@ -33,12 +38,12 @@ Checks = Mapping[str, Callable[[CaseT], None]]
 
 
 def fail(sentence: str) -> NoReturn:
-    """Raise ConformanceError; ``run_checks`` puts the subject and the name of the check before the sentence."""
+    """Raise ConformanceError. ``run_checks`` prepends the names of the environment or task and of the check."""
     raise ConformanceError(sentence)
 
 
 def expect(condition: object, sentence: str) -> None:
-    """``fail`` unless the condition holds."""
+    """Raise ConformanceError with ``sentence`` unless ``condition`` is true."""
     if not condition:
         fail(sentence)
 
@@ -46,14 +51,26 @@ def expect(condition: object, sentence: str) -> None:
 def run_checks(
     checks: Checks[CaseT], case: CaseT, subject: str, only: Iterable[str] | None, skip: Iterable[str]
 ) -> Report:
-    """Run the chosen checks in their listed order. An exception within a check is a failure of that check."""
+    """Run checks in their listed order. An exception in a check is a failure of that check.
+
+    Args:
+        checks: All checks, by name.
+        case: The argument of each check.
+        subject: The environment or task in error messages.
+        only: The names of the checks to run; None for all.
+        skip: The names of the checks to skip.
+
+    Raises:
+        ConformanceError: A check failed.
+        ValueError: ``only`` or ``skip`` has an unknown name.
+    """
     only, skip = None if only is None else list(only), list(skip)
     for argument, names in (("only", only or ()), ("skip", skip)):
         unknown = sorted(set(names) - set(checks))
         if unknown:
             raise ValueError(f"{argument}={unknown}: expected some of {', '.join(checks)}")
     passed: list[str] = []
-    not_checked = dict.fromkeys(skip, "left out on request")
+    not_checked = dict.fromkeys(skip, "skipped on request")
     for name, check in checks.items():
         if name in skip or (only is not None and name not in only):
             continue

@@ -1,4 +1,4 @@
-"""``check_env``: what every environment owes to those who play it."""
+"""``check_env``: run all checks of an environment."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from importlib import import_module
 
 from marft_envs.registry.registry import make
 from marft_envs.registry.versioned_names import is_versioned
-from marft_envs.testing import form, repeating, scoring, visibility
-from marft_envs.testing.case import Case, EnvFn
+from marft_envs.testing import interface, reproducibility, scoring, visibility
 from marft_envs.testing.checking import Report, run_checks
+from marft_envs.testing.env_case import EnvCase, EnvFn
 
-ENV_CHECKS: dict[str, Callable[[Case], None]] = {
+ENV_CHECKS: dict[str, Callable[[EnvCase], None]] = {
     check.__name__: check
     for check in (
-        form.interface,
-        form.names_and_metadata,
-        form.same_spaces,
-        form.membership,
-        form.wrong_type,
-        form.after_the_end,
+        interface.interface,
+        interface.names_and_metadata,
+        interface.same_spaces,
+        interface.membership,
+        interface.wrong_type,
+        interface.after_the_end,
         visibility.turn_order,
         visibility.round_count,
         visibility.visibility,
-        repeating.same_seed_same_episode,
-        repeating.no_seed_continues,
-        repeating.pinned_problem,
-        repeating.fork,
-        repeating.other_process,
+        reproducibility.same_seed_same_episode,
+        reproducibility.no_seed_continues,
+        reproducibility.pinned_problem,
+        reproducibility.fork,
+        reproducibility.other_process,
         scoring.terminal_reward,
         scoring.wrong_answer_terminates,
         scoring.broken_grader_truncates,
@@ -37,7 +37,7 @@ ENV_CHECKS: dict[str, Callable[[Case], None]] = {
         scoring.no_label_leak,
     )
 }
-"""Every check by name, in the order in which they run."""
+"""All checks by name, in the order in which they run."""
 
 
 def check_env(
@@ -48,27 +48,41 @@ def check_env(
     only: Iterable[str] | None = None,
     skip: Iterable[str] = (),
 ) -> Report:
-    """Check an environment against the contract; ConformanceError says what is wrong.
+    """Check that an environment conforms to the interface of this package.
 
-    env_fn: makes the environment when called without arguments: ``marft_envs.math_v0.env``, or
-    ``functools.partial(marft_envs.make, "math_v0", team="trio")``; or a text: a registered name such as "math_v0", or
-    "package.module:function". A lambda or a local function does as well, but then no other process can make the same
-    environment, and the report lists "other_process" as not checked. seed: of the episodes. problems: how many
-    problems are answered rightly and pinned. only, skip: names of ``ENV_CHECKS``.
+    Args:
+        env_fn: A function without arguments that makes the environment, such as ``marft_envs.math_v0.env`` or
+            ``functools.partial(marft_envs.make, "math_v0", team="trio")``; or a string: a registered name such as
+            "math_v0", or "package.module:function". With a lambda or a local function, the check "other_process"
+            cannot run, because another process cannot import it.
+        seed: The seed of the episodes.
+        problems: How many problems are pinned and answered correctly.
+        only: The names of the checks to run (of ``ENV_CHECKS``); None for all.
+        skip: The names of the checks to skip.
+
+    Returns:
+        The checks that passed, and those that could not run.
+
+    Raises:
+        ConformanceError: A check failed; the message describes what is wrong and what was expected.
+        TypeError: ``env_fn`` is not a function or string.
+        ValueError: A name is unknown, or the environment has ``defer_grading`` or ``max_turns``.
     """
     make_env, module = _resolve(env_fn)
     env = make_env()
-    for limit in ("defer_grading", "max_turns"):
-        value = getattr(env.unwrapped, limit, None)
+    for setting in ("defer_grading", "max_turns"):
+        value = getattr(env.unwrapped, setting, None)
         if value:
-            raise ValueError(f"{limit}={value!r}: expected an environment without it, whose episodes end graded")
+            raise ValueError(
+                f"{setting}={value!r}: expected an environment without it, because the checks need graded episodes"
+            )
     size = env.unwrapped.task.size if hasattr(env.unwrapped, "task") else None
     indices = tuple(range(problems if size is None else min(problems, size)))
-    return run_checks(ENV_CHECKS, Case(make_env, module, seed, indices), str(env), only, skip)
+    return run_checks(ENV_CHECKS, EnvCase(make_env, module, seed, indices), str(env), only, skip)
 
 
 def _resolve(env_fn: EnvFn | str) -> tuple[EnvFn, str]:
-    """(a function without arguments, the name of the versioned module as far as it is known)."""
+    """Return a function without arguments, and the name of the versioned module ("" if it is unknown)."""
     if not isinstance(env_fn, str):
         if not callable(env_fn):
             raise TypeError(f"env_fn={env_fn!r:.80}: expected a function that makes an environment, or its name")

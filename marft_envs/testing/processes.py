@@ -1,4 +1,4 @@
-"""Run a function in a fresh Python with another PYTHONHASHSEED, so that what depends on the process shows."""
+"""Run a function in a new Python process with another PYTHONHASHSEED, to find results that depend on the process."""
 
 from __future__ import annotations
 
@@ -16,36 +16,41 @@ _CHILD = "from marft_envs.testing.processes import child; child()"
 
 
 def in_fresh_process(function: Callable[..., Any], *arguments: Any) -> Any:
-    """``function(*arguments)`` computed in another process; function, arguments and result are pickled.
+    """Return ``function(*arguments)``, computed in a new process.
 
-    NotChecked where they cannot be found from another process (a lambda, a local function, a class of a script): that
-    is no fault of what is checked.
+    The function, the arguments and the result are pickled.
+
+    Raises:
+        NotChecked: Another process cannot import the function or an argument (a lambda, a local function, a class of a
+            script). This is not an error of the environment.
+        ConformanceError: The function raised, or the process failed.
     """
     try:
         payload = pickle.dumps((function, arguments))
-    except Exception as fault:  # pickle raises whatever an object's own hooks raise
+    except Exception as fault:  # __reduce__ and __getstate__ may raise anything
         raise NotChecked(f"another process cannot make it, because it does not pickle ({_short(fault)})") from fault
-    own = os.environ.get("PYTHONHASHSEED")
+    own_seed = os.environ.get("PYTHONHASHSEED")
     environment = os.environ | {
-        "PYTHONHASHSEED": "2" if own == "1" else "1",
-        "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path),  # noqa: PTH109  # a text for a variable
+        "PYTHONHASHSEED": "2" if own_seed == "1" else "1",
+        "PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path),  # noqa: PTH109 - needs a string
     }
     done = subprocess.run(
         [sys.executable, "-c", _CHILD], input=payload, capture_output=True, env=environment, timeout=TIMEOUT_S
     )
     if done.returncode != 0 or not done.stdout:
-        fail(f"a fresh process ended with code {done.returncode}: {done.stderr.decode(errors='replace')[-400:]}")
+        fail(f"a new process exited with code {done.returncode}: {done.stderr.decode(errors='replace')[-400:]}")
     kind, result = pickle.loads(done.stdout)
     if kind == "not found":
         raise NotChecked(f"another process cannot import it ({result})")
     if kind == "raised":
-        own = "; expected a name that a new process can import, as in 'my_tasks:coins_v0'"
-        fail(f"in a fresh process it raised {result}{own if result.startswith('UnknownEnvironment') else ''}")
+        unknown_name = result.startswith("UnknownEnvironment")
+        hint = "; expected a name that a new process can import, such as 'my_tasks:coins_v0'" if unknown_name else ""
+        fail(f"in a new process it raised {result}{hint}")
     return result
 
 
 def child() -> None:
-    """The other side: reads from stdin, answers on stdout; what the function prints goes to stderr."""
+    """Read a pickled call from stdin and write its result to stdout. What the function prints goes to stderr."""
     answer, sys.stdout = sys.stdout.buffer, sys.stderr
     answer.write(_answer(sys.stdin.buffer.read()))
 

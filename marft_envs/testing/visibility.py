@@ -1,19 +1,25 @@
-"""Turn order and visibility, worked out from D, the memory policy and the transcript alone, and compared."""
+"""Checks of turn order and visibility, against an independent computation from D, memory policy and transcript."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from marft_envs.game.observation import Turn
 from marft_envs.testing.checking import NotChecked, expect, fail
-from marft_envs.testing.playing import is_dead, marker, play_on, texts
+from marft_envs.testing.env_case import EnvCase
+from marft_envs.testing.episodes import is_dead, marker, play_on, strings_in
+from marft_envs.transcript import Turn
 
 
 class RoundPlan:
-    """Who acts in one round and whom they see: the team's schedule asked once more, apart from the game.
+    """The agents of one round and whom each of them sees, computed from the team's schedule, not from the game.
 
-    parents: agent to the agents that it sees; it grows when an orchestrator's reply names more agents.
+    Args:
+        game: A game at the beginning of a round.
+
+    Attributes:
+        round: The number of the round.
+        parents: The agents whose messages an agent sees, by agent. An orchestrator's reply may add agents.
     """
 
     def __init__(self, game: Any) -> None:
@@ -22,17 +28,20 @@ class RoundPlan:
         self.parents: dict[str, tuple[str, ...]] = dict(dependency.parents)
 
     def extend(self, transcript: list[Turn]) -> None:
-        """After a turn: once all known agents have spoken, the schedule may name more; these see all who spoke."""
-        spoken = [turn.agent for turn in transcript if turn.round == self.round]
-        if set(self.parents) <= set(spoken):
+        """Update the plan after a turn.
+
+        When all agents of the plan have acted, the schedule may add agents, which see all that acted before.
+        """
+        acted = [turn.agent for turn in transcript if turn.round == self.round]
+        if set(self.parents) <= set(acted):
             extension = self._schedule.extend(self._public, tuple(transcript), self.round)
             if extension is not None and extension.dependency is not None:
                 first = tuple(self.parents)
                 self.parents |= {a: (*first, *seen) for a, seen in extension.dependency.parents.items()}
 
 
-def turn_order(case: Any) -> None:
-    """In every round each agent of D acts once, after everybody whom it sees."""
+def turn_order(case: EnvCase) -> None:
+    """In every round, each agent of D acts once, after all agents that it sees."""
     env, game = case.reset()
     plan, acted = RoundPlan(game), list[str]()
     while not is_dead(env, env.agent_selection):
@@ -40,10 +49,16 @@ def turn_order(case: Any) -> None:
         if game.round != plan.round:
             _expect_all_acted(plan, acted)
             plan, acted = RoundPlan(game), []
-        expect(agent in plan.parents, f"{agent} acts in round {plan.round}; expected one of {list(plan.parents)}, by D")
+        expect(
+            agent in plan.parents,
+            f"{agent} acts in round {plan.round}; expected one of the agents of D, {list(plan.parents)}",
+        )
         expect(agent not in acted, f"{agent} acts twice in round {plan.round}; expected once")
         early = [parent for parent in plan.parents[agent] if parent not in acted]
-        expect(not early, f"{agent} acts before {early} in round {plan.round}; expected it after those whom D shows it")
+        expect(
+            not early,
+            f"{agent} acts before {early} in round {plan.round}; expected it after the agents that D lets it see",
+        )
         acted.append(agent)
         env.step(marker(len(game.transcript)))
         plan.extend(game.transcript)
@@ -52,30 +67,30 @@ def turn_order(case: Any) -> None:
 
 def _expect_all_acted(plan: RoundPlan, acted: list[str]) -> None:
     missing = [agent for agent in plan.parents if agent not in acted]
-    expect(not missing, f"round {plan.round} ended without {missing}; expected a turn of each agent of D")
+    expect(not missing, f"round {plan.round} ended without {missing}; expected a turn of every agent of D")
 
 
-def round_count(case: Any) -> None:
-    """As many rounds as the environment says, each ended by the last agent; fewer only where a rule ends it."""
+def round_count(case: EnvCase) -> None:
+    """An episode has ``env.rounds`` rounds, or fewer if a stop rule ends it, and an outcome at its end."""
     env, game = case.reset()
     play_on(env)
     played = len({turn.round for turn in game.transcript})
     enough = played == game.rounds if game.team.stop_rule is None else 1 <= played <= game.rounds
     expect(enough, f"an episode has {played} rounds; expected rounds={game.rounds}")
     numbers = [turn.round for turn in game.transcript]
-    expect(numbers == sorted(numbers), f"the transcript's rounds are {numbers}; expected them in order")
-    expect(game.outcome is not None, "there is no outcome after the last round; expected the team's verdicts")
+    expect(numbers == sorted(numbers), f"the rounds of the transcript are {numbers}; expected ascending numbers")
+    expect(game.outcome is not None, "env.outcome is None after the last round; expected the team's verdicts")
     expect(game.outcome.rounds == played, f"outcome.rounds is {game.outcome.rounds}; expected {played}")
 
 
-def visibility(case: Any) -> None:
-    """Each text is a unique marker; it is seen by exactly those that D and the memory policy let see it.
+def visibility(case: EnvCase) -> None:
+    """Every message is visible to exactly the agents that D and the memory policy allow.
 
-    Exactly, and in the order of speaking, for the agent whose turn it is. The others, and everybody after the end, see
-    no more of another agent's texts than that.
+    Each message is a unique marker. The agent whose turn it is must see exactly the allowed messages, in the order in
+    which they were said. The other agents, and all agents after the end, must see no others.
     """
     env, game = case.reset()
-    _expect_markers_fit(env)
+    _require_room_for_markers(env)
     plans = {game.round: RoundPlan(game)}
     while True:
         over = is_dead(env, env.agent_selection)
@@ -93,36 +108,36 @@ def visibility(case: Any) -> None:
         plans.setdefault(game.round, RoundPlan(game))
 
 
-def _expect_markers_fit(env: Any) -> None:
+def _require_room_for_markers(env: Any) -> None:
+    """Raise NotChecked if a role's limits would clip the markers."""
     roles, longest = env.unwrapped.team.roles, len(marker(99))
-    tight = [agent for agent, role in roles.items() if min(role.max_chars, role.max_observed_chars) < longest]
-    if tight:
-        raise NotChecked(f"the limits of {tight} cut the {longest} characters that mark who said what")
+    too_small = [agent for agent, role in roles.items() if min(role.max_chars, role.max_observed_chars) < longest]
+    if too_small:
+        raise NotChecked(f"the limits of {too_small} clip the markers of {longest} characters that this check says")
 
 
 def _may_see(agent: str, turn: Turn, game: Any, plans: Mapping[int, RoundPlan]) -> bool:
-    """Whether ``agent`` may read ``turn`` now: D of this round, or the memory policy for an earlier one."""
+    """Return whether ``agent`` may see ``turn``: by D in the current round, by the memory policy in earlier ones."""
     parents = plans[turn.round].parents.get(agent, ())
     if turn.round == game.round:
         return turn.agent in parents
-    seen: dict[str, bool] = {
+    by_memory: dict[str, bool] = {
         "none": False,
         "own": turn.agent == agent,
         "parents": turn.agent == agent or turn.agent in parents,
         "all": True,
     }
-    return seen[game.memory]
+    return by_memory[game.memory]
 
 
 def _seen(observation: Any, transcript: list[Turn]) -> list[int]:
-    """Numbers of the turns whose marker is in the observation, in the order in which they stand there."""
-    everything = "\n".join(texts(observation))
-    return sorted(
-        (i for i in range(len(transcript)) if marker(i) in everything), key=lambda i: everything.find(marker(i))
-    )
+    """Return the numbers of the turns whose marker is in the observation, in the order of their appearance."""
+    text = "\n".join(strings_in(observation))
+    return sorted((i for i in range(len(transcript)) if marker(i) in text), key=lambda i: text.find(marker(i)))
 
 
 def _compare(agent: str, seen: list[int], allowed: list[int], game: Any) -> None:
+    """Raise ConformanceError unless the agent sees the allowed turns in order."""
     if seen == allowed:
         return
 
@@ -131,9 +146,8 @@ def _compare(agent: str, seen: list[int], allowed: list[int], game: Any) -> None
 
     when = f"{agent} in round {game.round}, after {len(game.transcript)} turns,"
     if set(seen) == set(allowed):
-        fail(f"{when} reads the texts in the order {name(seen)}; expected the order of speaking, {name(allowed)}")
+        fail(f"{when} sees the messages in the order {name(seen)}; expected the order of the turns, {name(allowed)}")
     extra, missing = [i for i in seen if i not in allowed], [i for i in allowed if i not in seen]
-    wrong = [f"reads the text of {name(extra)}"] * bool(extra) + [f"does not read that of {name(missing)}"] * bool(
-        missing
-    )
-    fail(f"{when} {' and '.join(wrong)}; expected exactly D and memory={game.memory!r}")
+    parts = [f"sees the messages of {name(extra)}"] * bool(extra)
+    parts += [f"does not see the messages of {name(missing)}"] * bool(missing)
+    fail(f"{when} {' and '.join(parts)}; expected exactly those that D and memory={game.memory!r} allow")

@@ -1,4 +1,4 @@
-"""Right answers, wrong answers, and tasks whose gold is swapped or whose grader breaks."""
+"""Correct replies, garbage replies, and copies of a task with another gold or a broken grader."""
 
 from __future__ import annotations
 
@@ -16,32 +16,40 @@ GARBAGE = (
     "Ceci n'est pas une réponse", "日本語の文", "\U0001f600" * 9, "\u202egnihton\u202c", "\ud800", "a\udfff b",
     "%s {0} %(x)s", "' OR 1=1 --", "blah " * 40_000,
 )  # fmt: skip
-"""Replies that are a right answer to nothing: empty, broken markup, other scripts, lone surrogates, far too long."""
+"""Replies that are correct for no problem: empty, broken markup, other scripts, lone surrogates, very long."""
 
-_SEARCH = 50
+_SEARCHED_PROBLEMS = 50
 
 
-def right_answer(task: Task, problem: Problem, prefix: str = "") -> str:
-    """A reply (to follow ``prefix``) that ``task.grade`` calls CORRECT. ConformanceError names what was tried."""
-    tried = _candidates(task, problem)
-    verdicts = {text: verdict_of(task, prefix + text, problem) for text in tried}
+def correct_reply(task: Task, problem: Problem, prefix: str = "") -> str:
+    """Return a reply that ``task.grade`` grades as CORRECT.
+
+    Args:
+        task: The task.
+        problem: The problem.
+        prefix: The role's reply prefix, which the environment writes before the reply.
+
+    Raises:
+        ConformanceError: None of the candidates is correct; the message lists them with their verdicts.
+    """
+    verdicts = {text: verdict_of(task, prefix + text, problem) for text in _candidates(task, problem)}
     for text, verdict in verdicts.items():
         if verdict.score == 1.0:
             return text
     outcomes = "; ".join(f"{prefix + text!r:.80} is {verdict!r:.120}" for text, verdict in verdicts.items())
     fail(
-        f"no way of writing the gold {problem.gold!r:.80} of problem {problem.index} is a right answer ({outcomes}); "
-        "expected score 1, or give the task a method reference_answer(problem) -> str"
+        f"no form of the gold {problem.gold!r:.80} of problem {problem.index} is a correct reply ({outcomes}); "
+        "expected score 1, or a method reference_answer(problem) -> str of the task"
     )
 
 
 def verdict_of(task: Task, text: str, problem: Problem) -> Verdict:
-    """What ``task.grade`` says of a reply. ConformanceError where that is no Verdict."""
+    """Return the verdict of ``task.grade`` for a reply. Raise ConformanceError if it is not a Verdict."""
     verdict = task.grade(text, problem)
     if not isinstance(verdict, Verdict):
         fail(
-            f"{type(task).__name__}.grade returned {verdict!r:.60} for the reply {text!r:.60}; expected a Verdict, as "
-            "Verdict.correct() or Verdict.wrong('why')"
+            f"{type(task).__name__}.grade returned {verdict!r:.60} for the reply {text!r:.60}; expected a Verdict, "
+            "such as Verdict.correct() or Verdict.wrong('why')"
         )
     return verdict
 
@@ -54,14 +62,14 @@ def _candidates(task: Task, problem: Problem) -> list[str]:
     return [gold, f" {gold}", f"\\boxed{{{gold}}}", f" \\boxed{{{gold}}}"]
 
 
-def right_answers(game: Any) -> dict[str, str]:
-    """A right answer for each answering agent of a game that has been reset."""
+def correct_replies(game: Any) -> dict[str, str]:
+    """Return a correct reply for each answering agent of a game that has been reset."""
     problem, answering = game.problem, game.team.answering
-    several = isinstance(problem.gold, Mapping) and set(answering) <= set(problem.gold)
+    gold_per_agent = isinstance(problem.gold, Mapping) and set(answering) <= set(problem.gold)
     return {
-        agent: right_answer(
+        agent: correct_reply(
             game.task,
-            replace(problem, gold=problem.gold[agent]) if several else problem,
+            replace(problem, gold=problem.gold[agent]) if gold_per_agent else problem,
             game.team.roles[agent].reply_prefix,
         )
         for agent in answering
@@ -69,37 +77,41 @@ def right_answers(game: Any) -> dict[str, str]:
 
 
 def other_gold(task: Task, problem: Problem) -> Any:
-    """A gold of the same kind that is not this problem's: another problem's. NotChecked where there is none."""
-    last = _SEARCH if task.size is None else min(task.size, _SEARCH)
-    for index in range(last):
+    """Return the gold of another problem of the task that differs from this problem's gold.
+
+    Raises:
+        NotChecked: There is none.
+    """
+    count = _SEARCHED_PROBLEMS if task.size is None else min(task.size, _SEARCHED_PROBLEMS)
+    for index in range(count):
         gold = task.problem(index).gold
         if gold != problem.gold:
             return gold
     if isinstance(problem.gold, str):
         return problem.gold + "0"
-    raise NotChecked(f"the first {last} problems all have the gold {problem.gold!r:.80}, so it cannot be swapped")
+    raise NotChecked(f"the first {count} problems all have the gold {problem.gold!r:.80}, so it cannot be swapped")
 
 
 def with_swapped_gold(task: Task) -> Task:
-    """The same task with every problem's gold replaced by another one."""
+    """Return a copy of the task in which every problem has another gold."""
 
     def problem(index: int) -> Problem:
         item = task.problem(index)
         return replace(item, gold=other_gold(task, item))
 
-    return _with(task, "problem", problem)
+    return _with_method(task, "problem", problem)
 
 
 def with_broken_grader(task: Task) -> Task:
-    """The same task with a grader that raises OSError."""
+    """Return a copy of the task whose grader raises OSError."""
 
     def grade(answer: str, problem: Problem) -> Any:
         raise OSError("the check broke the grader on purpose")
 
-    return _with(task, "grade", grade)
+    return _with_method(task, "grade", grade)
 
 
-def _with(task: Task, method: str, function: Callable[..., Any]) -> Task:
+def _with_method(task: Task, method: str, function: Callable[..., Any]) -> Task:
     twin = copy.copy(task)
     try:
         object.__setattr__(twin, method, function)
