@@ -134,9 +134,9 @@ def _open_or_build(
     if key and (store := open_store(key)):
         return store
     rows, origin = source.read()
-    kept = _of_split(spec, split, rows, origin)
+    rows = _of_split(spec, split, rows, origin)
     test_prompts = _prompts(spec, [row for file in test_files for row in read_rows(file)])
-    store = _convert(spec, split, kept, origin, test_prompts)
+    store = _convert(spec, split, rows, origin, test_prompts)
     return save_store(key, store) if key else store
 
 

@@ -35,13 +35,12 @@ def contest_dates(name: str, since: str | None, until: str | None, release: str 
     Raises:
         ValueError: The data set has no dates, or an argument is not allowed.
     """
-    given = {"since": since, "until": until, "release": release}
-    given = {argument: value for argument, value in given.items() if value is not None}
-    if not given:
+    arguments = {"since": since, "until": until, "release": release}
+    chosen = ", ".join(f"{argument}={value!r}" for argument, value in arguments.items() if value is not None)
+    if not chosen:
         return None
     if name != "livecodebench":
-        arguments = ", ".join(f"{argument}={value!r}" for argument, value in given.items())
-        raise ValueError(f"{arguments}: only dataset='livecodebench' has dates, got dataset={name!r}")
+        raise ValueError(f"{chosen}: only dataset='livecodebench' has dates, got dataset={name!r}")
     if release is not None:
         if release not in RELEASES:
             raise ValueError(expected_one_of("release", release, RELEASES))

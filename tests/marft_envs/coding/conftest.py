@@ -1,8 +1,8 @@
-"""Programs that try to cheat run in the sandbox under test, and this whole process in a private mount namespace."""
+"""Tests of this folder run programs that try to cheat, so the process moves to a private mount namespace."""
 
 import pytest
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _apart(private_mount_namespace):
+def _isolated(private_mount_namespace):
     """See tests/conftest.py."""

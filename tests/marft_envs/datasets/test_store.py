@@ -17,9 +17,13 @@ ROWS = [{"question": f"What is {i}?\ud800é", "answer": f"#### {i}"} for i in ra
 
 @pytest.fixture
 def path(tmp_path, monkeypatch):
+    """A file of 60 rows, and an empty cache."""
     monkeypatch.setenv("MARFT_CACHE", str(tmp_path / "cache"))
-    file = tmp_path / "train.jsonl"
-    file.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    return write(tmp_path / "train.jsonl", ROWS[:60])
+
+
+def write(file, rows):
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return file
 
 
@@ -32,6 +36,7 @@ def entries():
 
 
 def test_the_second_load_is_quick_and_reads_no_row(path, monkeypatch):
+    write(path, ROWS)
     first = load("gsm8k", path=path, split="train")
     monkeypatch.setattr("marft_envs.datasets.source.read_rows", None)  # a call would raise
     started = time.perf_counter()
@@ -108,13 +113,13 @@ def test_a_damaged_entry_is_built_again(path, damage, how):
         file.write_bytes(file.read_bytes()[:-50])
     else:
         file.unlink()
-    assert golds(load("gsm8k", path=path, split="train")) == ["0", "1", "7499"]
+    assert golds(load("gsm8k", path=path, split="train")) == ["0", "1", "59"]
 
 
 def test_without_a_writable_cache_rows_stay_in_memory(path, monkeypatch, tmp_path):
     (tmp_path / "a file").write_text("")
     monkeypatch.setenv("MARFT_CACHE", str(tmp_path / "a file" / "cache"))
-    assert golds(load("gsm8k", path=path, split="train")) == ["0", "1", "7499"]
+    assert golds(load("gsm8k", path=path, split="train")) == ["0", "1", "59"]
 
 
 def test_a_task_can_be_pickled(path):

@@ -1,7 +1,7 @@
-"""Every verdict on the shared case file and on our own, tests/cases/code_cases.jsonl, is right, on every level.
+"""The verdict on every case, of tests/cases/code_cases.jsonl and of a shared file, is correct at every isolation level.
 
-The hostile programs run in the sandbox under test only, in a process of their own in a private mount namespace, which
-this test starts: ``python test_cases.py LEVEL``.
+The hostile programs run only in the sandbox under test, in a separate process in a private mount namespace, which this
+test starts: ``python test_cases.py LEVEL``.
 """
 
 import functools
@@ -30,9 +30,9 @@ LEVELS = ("namespace", "landlock")
 
 
 def start(level):
-    """A process that judges all cases on one level, in a private mount namespace."""
+    """Start a process that grades all cases at one level, in a private mount namespace."""
     if not shutil.which("unshare") or subprocess.run([*PRIVATE, "true"], capture_output=True).returncode:
-        pytest.skip("no private mount namespace can be made here")
+        pytest.skip("this machine allows no private mount namespace")
     return subprocess.Popen(
         [*PRIVATE, sys.executable, __file__, level],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -46,7 +46,7 @@ started = functools.cache(start)
 
 
 def verdicts_of(process, timeout_s):
-    """id -> (outcome, score, reason, isolation)."""
+    """Return case id -> (outcome, score, reason, isolation)."""
     out, err = process.communicate(timeout=timeout_s)
     assert process.returncode == 0, err[-2000:]
     return json.loads(out)
@@ -54,7 +54,7 @@ def verdicts_of(process, timeout_s):
 
 @functools.cache
 def verdicts(level):
-    """Of a level; all levels run side by side."""
+    """Return the verdicts of a level. The processes of all levels run side by side."""
     for other in LEVELS:
         started(other)
     return verdicts_of(started(level), 300)
@@ -62,7 +62,7 @@ def verdicts(level):
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("case", read_cases(), ids=lambda case: case["id"])
-def test_the_verdict_is_right(case, level):
+def test_the_verdict_is_correct(case, level):
     outcome, score, reason, isolation = verdicts(level)[case["id"]]
     assert outcome != "not_graded", reason
     assert case["expected"] == "any" or (score == 1.0) == (case["expected"] == "pass"), (
@@ -75,7 +75,7 @@ def test_the_verdict_is_right(case, level):
 
 @pytest.mark.slow
 def test_verdicts_are_the_same_on_a_machine_loaded_to_four_times_its_cores():
-    """Sessions of their own, because Linux shares the cores out by session first."""
+    """The busy processes are sessions of their own: Linux divides the cores among sessions first."""
     before = verdicts("namespace")
     words = [sys.executable, "-c", "while True: pass"]
     busy = [subprocess.Popen(words, start_new_session=True) for _ in range(4 * (os.cpu_count() or 1))]
@@ -90,9 +90,9 @@ def test_verdicts_are_the_same_on_a_machine_loaded_to_four_times_its_cores():
     }
 
 
-def test_the_shared_case_file_is_there():
+def test_the_shared_case_file_exists():
     if not FILES[0].is_file():
-        pytest.skip(f"NO CASES: {FILES[0]} is not there, so none of its cases was graded")
+        pytest.skip(f"NO CASES: {FILES[0]} does not exist, so none of its cases was graded")
     assert len(read_cases()) >= 47 + 90
 
 

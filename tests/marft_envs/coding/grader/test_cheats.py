@@ -1,5 +1,5 @@
 # ruff: noqa: E501
-"""Programs that want a verdict without solving the problem. They harm nobody; none passes, and an honest twin does."""
+"""Programs that try to pass without solving the problem (none of them is harmful). None passes; an honest one does."""
 
 import pytest
 
@@ -96,7 +96,7 @@ def test_no_cheat_passes(name, kind):
 
 
 @pytest.mark.parametrize(("kind", "tests"), [("call", CALL), ("assert", ASSERT)])
-def test_the_honest_twin_passes(kind, tests):
+def test_an_honest_program_passes(kind, tests):
     assert run_tests(HONEST, tests, kind).verdict().score == 1.0
 
 
@@ -119,8 +119,8 @@ def test_no_cheat_on_standard_output_passes(name):
     assert run_tests("print(2 * int(input()) + 1)", STDIN, "stdin").verdict().score == 1.0
 
 
-def test_nothing_of_one_run_is_in_the_memory_of_the_next():
-    """A program looks through all writable memory for a word of the run before, and finds its own, but not that."""
+def test_a_run_leaves_nothing_in_the_memory_of_the_next():
+    """A program searches its objects for a word of the previous run."""
     look = (
         "import sys\nword = bytes(reversed(input().encode()))\nimport ctypes, gc\n"
         "found = any(word.decode() in str(o)[:10000] for o in gc.get_objects() if isinstance(o, (dict, list, tuple)) "

@@ -1,4 +1,4 @@
-"""Which program a reply gives."""
+"""Extraction of the program from a reply."""
 
 import time
 
@@ -29,16 +29,16 @@ REPLIES = [
 
 
 @pytest.mark.parametrize(("reply", "program"), REPLIES)
-def test_the_last_complete_block(reply, program):
+def test_the_last_complete_block_is_the_program(reply, program):
     assert extract_program(reply) == program
 
 
 @pytest.mark.parametrize("piece", ["`", "```", "```\n", "```python\n", "~~~ ", "\n", "<think>", "</think>"])
-def test_megabytes_in_linear_time(piece):
+def test_extraction_from_megabytes_is_quick(piece):
     started = time.perf_counter()
     extract_program(piece * (2_000_000 // len(piece)))
     assert time.perf_counter() - started < 2
 
 
-def test_a_fenced_program_comes_back():
+def test_a_fenced_program_is_extracted():
     assert extract_program(fenced("print(1)\n\n")) == "print(1)\n"
