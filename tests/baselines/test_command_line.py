@@ -1,5 +1,6 @@
-"""Ctrl-C and SIGTERM: the first raises Interrupted, later ones wait until what is under way is closed."""
+"""Exit codes and signals: errors are one line, the first signal stops a program, later ones do not disturb its end."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -9,14 +10,48 @@ from pathlib import Path
 
 import pytest
 
-from baselines.command_line import Interrupted, interruptible, report_interrupt
+from baselines.command_line import Interrupted, interruptible, report_interrupt, run_command
+from baselines.models.load import ModelCorrupt, ModelNotFound
+from baselines.ppo.nonfinite import NonFiniteLoss
+from baselines.runs.checkpoint import CheckpointError
+from baselines.runs.tracking import TrackerError
 
 ROOT = Path(__file__).resolve().parents[2]
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        (ValueError("clip=-1"), 2, "clip=-1"),
+        (TypeError("policy=3"), 2, "policy=3"),
+        (ModelNotFound("model='tny'"), 2, "model='tny'"),
+        (ModelCorrupt("model file x"), 2, "model file x"),
+        (CheckpointError("no checkpoint"), 1, "no checkpoint"),
+        (TrackerError("no tracker"), 1, "no tracker"),
+        (NonFiniteLoss(3, None), 1, str(NonFiniteLoss(3, None))),
+        (OSError(errno.EACCES, "Permission denied", "/out"), 1, "/out: Permission denied"),
+        (OSError(errno.ENOSPC, "No space", "/out"), 1, "/out: No space; make room, then resume with: this"),
+    ],
+    ids=lambda x: type(x).__name__ if isinstance(x, Exception) else "",
+)
+def test_an_error_is_one_line_and_an_exit_code(error, code, line, capsys):
+    def work():
+        raise error
+
+    assert run_command("program", work, advice="resume with: this") == code
+    assert capsys.readouterr().err == f"program: {line}\n"
+
+
+def test_the_exit_code_of_the_work_and_further_usage_errors():
+    assert run_command("program", lambda: None) == 0 and run_command("program", lambda: 3) == 3
+    with pytest.raises(ZeroDivisionError):
+        run_command("program", lambda: 1 / 0)
+    assert run_command("program", lambda: 1 / 0, usage_errors=(ZeroDivisionError,)) == 2
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_the_first_signal_stops_and_later_ones_do_not_cut_off_what_is_being_closed(number, code, capsys):
+def test_the_first_signal_stops_and_later_ones_are_ignored_while_files_are_closed(number, code, capsys):
     before = [signal.getsignal(each) for each in SIGNALS]
     closed = []
 
@@ -32,10 +67,11 @@ def test_the_first_signal_stops_and_later_ones_do_not_cut_off_what_is_being_clos
     with pytest.raises(Interrupted) as stop, interruptible():
         work()
     assert closed == ["closed"] and [signal.getsignal(each) for each in SIGNALS] == before
-    assert report_interrupt(stop.value, "go on") == code and capsys.readouterr().err == "\nstopped; go on\n"
+    assert report_interrupt(stop.value, "resume") == code and capsys.readouterr().err == "\nstopped; resume\n"
+    assert run_command("program", work) == code and capsys.readouterr().err == "\nstopped\n"
 
 
-def test_outside_the_main_thread_nothing_changes():
+def test_outside_the_main_thread_the_handlers_stay():
     seen = []
 
     def work():
@@ -50,12 +86,12 @@ def test_outside_the_main_thread_nothing_changes():
 
 
 @pytest.mark.parametrize("number", SIGNALS)
-def test_before_anything_has_begun_the_process_ends_with_a_line(number):
+def test_exit_on_signal_ends_the_process_with_its_line(number):
     program = (
         "import os, sys\n"
         "from baselines.command_line import exit_on_signal\n"
-        "exit_on_signal('said')\n"
+        "exit_on_signal('the line')\n"
         f"os.kill(os.getpid(), {int(number)})\n"
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT)
-    assert (run.returncode, run.stderr) == (128 + number, "\nsaid\n")
+    assert (run.returncode, run.stderr) == (128 + number, "\nthe line\n")

@@ -1,4 +1,4 @@
-"""Checkpoints are whole or not there: killed writers, full disks, corrupt files."""
+"""Checkpoints are complete or absent: killed writers, full disks, corrupt files."""
 
 import errno
 import json
@@ -18,15 +18,15 @@ ROOT = Path(__file__).resolve().parents[3]
 FILES = {"adapters/a_0/weights": b"w" * 5000, "state.pt": b"s" * 3000}
 
 
-def save(place, update, keep=2):
-    return write(place, update, {k: v + str(update).encode() for k, v in FILES.items()}, {"note": update}, keep=keep)
+def save(parent, update, keep=2):
+    return write(parent, update, {k: v + str(update).encode() for k, v in FILES.items()}, {"note": update}, keep=keep)
 
 
-def names(place):
-    return sorted(p.name for p in place.iterdir())
+def names(parent):
+    return sorted(p.name for p in parent.iterdir())
 
 
-def test_the_last_ones_are_kept_and_read_back(tmp_path):
+def test_the_newest_checkpoints_are_kept_and_read_back(tmp_path):
     for update in (1, 2, 10):
         save(tmp_path, update)
     assert names(tmp_path) == ["000002", "000010"]
@@ -36,7 +36,7 @@ def test_the_last_ones_are_kept_and_read_back(tmp_path):
     assert set(found.checkpoint.manifest["files"]) == set(FILES)
 
 
-def test_an_update_that_comes_again_takes_its_own_place(tmp_path):
+def test_a_repeated_update_replaces_its_checkpoint(tmp_path):
     save(tmp_path, 1)
     save(tmp_path, 1)
     assert names(tmp_path) == ["000001"] and newest(tmp_path).checkpoint.update == 1
@@ -52,7 +52,7 @@ def halve(path):
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
-def a_folder(path):
+def replace_by_folder(path):
     path.unlink()
     path.mkdir()
 
@@ -62,7 +62,7 @@ def other_schema(path):
 
 
 @pytest.mark.parametrize(
-    ("name", "damage", "says"),
+    ("name", "damage", "message"),
     [
         ("state.pt", flip, "the SHA-256 of state.pt differs from its manifest"),
         ("adapters/a_0/weights", halve, "the SHA-256 of adapters/a_0/weights differs from its manifest"),
@@ -75,22 +75,22 @@ def other_schema(path):
             lambda p: p.write_text('{"schema": "marft-checkpoint/1"}'),
             "cannot be read (KeyError('files'))",
         ),
-        ("state.pt", a_folder, "state.pt cannot be read: Is a directory"),
+        ("state.pt", replace_by_folder, "state.pt cannot be read: Is a directory"),
         ("manifest.json", other_schema, "schema='marft-checkpoint/9', expected 'marft-checkpoint/1'"),
     ],
 )
-def test_a_corrupt_one_is_told_and_the_previous_one_used(tmp_path, name, damage, says):
+def test_a_corrupt_checkpoint_is_reported_and_the_previous_one_used(tmp_path, name, damage, message):
     save(tmp_path, 1)
     damage(save(tmp_path, 2) / name)
     found = newest(tmp_path)
     assert found.checkpoint.update == 1
     (reason,) = found.skipped
-    assert str(tmp_path / "000002") in reason and says in reason
+    assert str(tmp_path / "000002") in reason and message in reason
     with pytest.raises(CheckpointError, match="000002"):
         read(tmp_path / "000002")
 
 
-def test_none_at_all(tmp_path):
+def test_no_checkpoint_at_all(tmp_path):
     assert newest(tmp_path / "nowhere").checkpoint is None
     halve(save(tmp_path, 1) / "state.pt")
     assert newest(tmp_path).checkpoint is None and len(newest(tmp_path).skipped) == 1
@@ -99,8 +99,8 @@ def test_none_at_all(tmp_path):
 # --- kill -9
 
 
-def killed_at(call, place, update):
-    """Save in a child process that dies by SIGKILL at its ``call``-th look at the disk. -> whether it died."""
+def killed_at(call, parent, update):
+    """Save in a child process that is killed at its ``call``-th file operation. Return whether it was."""
     child = os.fork()
     if child == 0:
         calls = 0
@@ -124,25 +124,25 @@ def killed_at(call, place, update):
             (Path, "rename"),
         ):
             dying((owner, name), getattr(owner, name))
-        save(place, update)
+        save(parent, update)
         os._exit(0)
     _, status = os.waitpid(child, 0)
     return os.WIFSIGNALED(status)
 
 
-def test_a_writer_killed_at_any_moment_leaves_a_whole_checkpoint(tmp_path):
+def test_a_writer_killed_at_any_file_operation_leaves_a_complete_checkpoint(tmp_path):
     seen = set()
     for call in range(1, 60):
-        place = tmp_path / str(call)
-        save(place, 1)
-        save(place, 2)
-        died = killed_at(call, place, 3)
-        found = newest(place)
+        parent = tmp_path / str(call)
+        save(parent, 1)
+        save(parent, 2)
+        died = killed_at(call, parent, 3)
+        found = newest(parent)
         assert found.skipped == [] and found.checkpoint.update in (2, 3), f"killed at call {call}"
-        assert all(read(place / n) for n in names(place) if n.isdigit())  # none is half deleted
+        assert all(read(parent / n) for n in names(parent) if n.isdigit())  # no checkpoint is partly deleted
         seen.add(found.checkpoint.update if died else "finished")
-        save(place, 4)  # and the next writer clears up
-        assert [n for n in names(place) if not n.isdigit()] == [] and newest(place).checkpoint.update == 4
+        save(parent, 4)  # the next writer deletes what the killed one left
+        assert [n for n in names(parent) if not n.isdigit()] == [] and newest(parent).checkpoint.update == 4
         if not died:
             break
     assert seen == {2, 3, "finished"}
@@ -152,7 +152,7 @@ def test_a_writer_killed_at_any_moment_leaves_a_whole_checkpoint(tmp_path):
 
 
 @pytest.mark.parametrize("file", [1, 2, 3])
-def test_a_full_disk_is_told_and_the_previous_one_intact(tmp_path, monkeypatch, file):
+def test_a_full_disk_is_reported_and_the_previous_checkpoint_is_intact(tmp_path, monkeypatch, file):
     save(tmp_path, 1)
     before = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
     real, written = checkpoint.write_synced, []
@@ -171,7 +171,7 @@ def test_a_full_disk_is_told_and_the_previous_one_intact(tmp_path, monkeypatch, 
     assert {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()} == before
 
 
-def test_another_fault_of_the_disk_is_not_told_as_a_full_one(tmp_path):
+def test_another_disk_error_is_not_reported_as_a_full_disk(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(CheckpointError, match=r"Not a directory; .*\. Fix the cause, then resume the run$"):
         save(tmp_path / "file" / "checkpoints", 1)
@@ -181,13 +181,13 @@ REALLY_FULL = """
 import sys
 from pathlib import Path
 from baselines.runs.checkpoint import CheckpointError, newest, write
-place = Path(sys.argv[1])
-write(place, 1, {"state.pt": bytes(30_000)}, {}, keep=2)
+parent = Path(sys.argv[1])
+write(parent, 1, {"state.pt": bytes(30_000)}, {}, keep=2)
 try:
-    write(place, 2, {"state.pt": bytes(300_000)}, {}, keep=2)
-except CheckpointError as fault:
-    print(fault)
-print(newest(place).checkpoint.update, [p.name for p in place.iterdir()])
+    write(parent, 2, {"state.pt": bytes(300_000)}, {}, keep=2)
+except CheckpointError as error:
+    print(error)
+print(newest(parent).checkpoint.update, [p.name for p in parent.iterdir()])
 """
 
 
@@ -198,5 +198,5 @@ def test_a_disk_that_is_really_full(tmp_path):
     run = subprocess.run(["unshare", "-rm", "sh", "-c", program], capture_output=True, text=True, cwd=ROOT)
     if "unshare" in run.stderr or "mount:" in run.stderr:
         pytest.skip(f"cannot make a small disk: {run.stderr.strip()}")
-    told, after = run.stdout.splitlines()
-    assert "No space left on device; the one of update 1 is intact" in told and after == "1 ['000001']", run.stderr
+    message, after = run.stdout.splitlines()
+    assert "No space left on device; the one of update 1 is intact" in message and after == "1 ['000001']", run.stderr

@@ -1,4 +1,4 @@
-"""Which environments an evaluation plays: the test split alone, and with the arm's own team everywhere."""
+"""Evaluation plays the test split only, with the team of the arm, on the own and on transfer data sets."""
 
 import json
 
@@ -15,7 +15,7 @@ REPORT = {"dataset": "report", "team": "panel_4"}
 
 @pytest.fixture
 def contest(tmp_path):
-    """Arguments of a data set that has no train split."""
+    """Environment arguments of a data set without a training split."""
     path = tmp_path / "test.jsonl"
     path.write_text("".join(json.dumps({"question": f"{i} + 1?", "answer": i + 1}) + "\n" for i in range(40)))
     return {"dataset": "amc23", "path": str(path), "team": "duo"}
@@ -25,7 +25,7 @@ def config(arm, **changes):
     return RunConfig(arm=arm, episodes=2, evaluation_items=3, updates=0, decoding=Decoding(max_new_tokens=2), **changes)
 
 
-def test_a_data_set_without_a_train_split_is_evaluated(contest):
+def test_a_data_set_without_a_training_split_is_evaluated(contest):
     run = config("untrained", environment_arguments=contest)
     runner = heldout_runner(run)
     team = TeamPolicy(run, runner.team.agents, run.decoding)
@@ -34,7 +34,7 @@ def test_a_data_set_without_a_train_split_is_evaluated(contest):
     assert (row["n"], row["item_index"]) == (3, [0, 1, 2])
 
 
-def test_single_plays_alone_on_transfer_data_sets_too(contest):
+def test_the_arm_single_has_one_agent_on_transfer_data_sets_too(contest):
     public = {"dataset": "custom", "path": contest["path"], "columns": {"prompt": "question", "answer": "answer"}}
     run = Run(config("single", environment_arguments={**public, "team": "duo"}, transfer={"amc23": contest}))
     assert len(run.testing.team.agents) == len(run.transfer["amc23"].team.agents) == 1
@@ -43,6 +43,6 @@ def test_single_plays_alone_on_transfer_data_sets_too(contest):
     assert len(team.transfer["amc23"].team.agents) == 2
 
 
-def test_single_refuses_a_transfer_of_private_parts(contest):
+def test_the_arm_single_refuses_problems_with_private_parts(contest):
     with pytest.raises(ValueError, match="arm='single' on report: each agent has a private part"):
         heldout_runner(config("single", environment_arguments=contest), REPORT)

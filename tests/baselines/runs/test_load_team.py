@@ -1,4 +1,4 @@
-"""A trained team plays: in the batch runner as it was evaluated, by hand, under other names, and `play`."""
+"""Trained teams: in the batch runner, step by step, under other names, and with the command ``play``."""
 
 import json
 
@@ -21,7 +21,7 @@ RELAY = {"dataset": "relay", "style": "symbols"}
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """A run's folder, and the rows it told."""
+    """The folder of a run, and its rows."""
     folder, rows = tmp_path_factory.mktemp("trained") / "run", []
     config = RunConfig(
         arm="ippo",
@@ -42,19 +42,19 @@ def scores(rows, mode, update=3):
     return next(r["item_score"] for r in rows if r["kind"] == "eval" and (r["mode"], r["update"]) == (mode, update))
 
 
-def test_it_plays_as_it_did_when_it_was_evaluated(trained):
+def test_a_loaded_team_scores_as_the_run_evaluated_it(trained):
     folder, rows = trained
     runner = BatchRunner(marft_envs.math_v0.env(**RELAY, split="test"), 40)
     items = evaluation_items(runner, 40, seed=0)
     greedy = baselines.load_team(folder, greedy=True)
     assert [e.score for e in play_items(runner, greedy.policy, items)] == scores(rows, "greedy")
-    assert scores(rows, "greedy") != scores(rows, "greedy", 0)  # training has changed something
+    assert scores(rows, "greedy") != scores(rows, "greedy", 0)  # training had an effect
     sampled = baselines.load_team(folder)
     sampled.sampler = sampled.team.sampler((0, EVALUATION))
     assert [e.score for e in play_items(runner, sampled.policy, items)] == scores(rows, "sampled")
 
 
-def test_a_folder_a_checkpoint_or_an_update(trained):
+def test_path_of_a_run_or_a_checkpoint_and_a_chosen_update(trained):
     folder, _ = trained
     assert baselines.load_team(folder).update == 3 and baselines.load_team(folder, update=2).update == 2
     assert baselines.load_team(folder / "checkpoints" / "000002").update == 2
@@ -66,20 +66,20 @@ def test_a_folder_a_checkpoint_or_an_update(trained):
         baselines.load_team(folder / "transcripts")
 
 
-def test_by_hand(trained):
+def test_act_gives_the_same_actions_as_the_batch_runner(trained):
     team = baselines.load_team(trained[0], greedy=True)
     assert isinstance(team, baselines.LoadedTeam) and set(team.agents) == {"reasoner_0", "actor_0"}
     env = marft_envs.math_v0.env(**RELAY, split="test")
     runner = BatchRunner(env, 8)
-    together = [[s.text for s in e.steps] for e in runner.play(team.policy, indices=range(8))]
-    alone = []
+    in_batches = [[s.text for s in e.steps] for e in runner.play(team.policy, indices=range(8))]
+    step_by_step = []
     for index in range(8):
         env.reset(options={"index": index})
-        alone.append([])
+        step_by_step.append([])
         while not env.unwrapped.over:
-            alone[-1].append(team.act(env.agent_selection, env.observe(env.agent_selection)))
-            env.step(alone[-1][-1])
-    assert alone == together
+            step_by_step[-1].append(team.act(env.agent_selection, env.observe(env.agent_selection)))
+            env.step(step_by_step[-1][-1])
+    assert step_by_step == in_batches
 
 
 def test_sampled_actions_follow_the_seed(trained):
@@ -87,11 +87,12 @@ def test_sampled_actions_follow_the_seed(trained):
     env.reset(seed=0)
     observation = env.observe("reasoner_0")
 
-    def said(seed):
+    def actions(seed):
         team = baselines.load_team(trained[0], seed=seed)
-        return [team.act("reasoner_0", observation) for _ in range(30)]
+        return [team.act("reasoner_0", observation) for _ in range(12)]
 
-    assert said(1) == said(1) != said(2) and len(set(said(1))) > 1
+    first = actions(1)
+    assert first == actions(1) != actions(2) and len(set(first)) > 1
 
 
 def test_requests_of_several_agents_at_once_and_other_names(trained):
@@ -99,18 +100,18 @@ def test_requests_of_several_agents_at_once_and_other_names(trained):
     env = marft_envs.math_v0.env(**RELAY)
     env.reset(seed=0)
     observation = env.observe("reasoner_0")
-    asked = [Request(0, 5, agent, 0, 0, observation) for agent in ("agent_1", "reasoner_0", "agent_0", "actor_0")]
-    actor, reasoner, also_reasoner, also_actor = (reply.text for reply in team.policy(asked))
+    requests = [Request(0, 5, agent, 0, 0, observation) for agent in ("agent_1", "reasoner_0", "agent_0", "actor_0")]
+    actor, reasoner, also_reasoner, also_actor = (reply.text for reply in team.policy(requests))
     assert reasoner == also_reasoner == team.act("reasoner_0", observation) and actor == also_actor
-    with pytest.raises(ValueError) as told:
+    with pytest.raises(ValueError) as error:
         team.act("agent_2", observation)
-    assert str(told.value) == (
+    assert str(error.value) == (
         "agent 'agent_2' was not trained: expected one of reasoner_0, actor_0, "
         "or load_team(..., roles={'agent_2': one of them})"
     )
 
 
-def test_a_folder_without_a_checkpoint_is_told(tmp_path):
+def test_a_folder_without_a_checkpoint_is_reported(tmp_path):
     (tmp_path / "checkpoints").mkdir()
     for update in (None, 2):
         with pytest.raises(
@@ -127,7 +128,7 @@ def test_each_agent_has_its_own_policy(trained):
     assert a != b
 
 
-def test_one_agent_in_the_teams_place_keeps_the_teams_budget(tmp_path):
+def test_the_arm_single_has_the_token_limit_of_the_team(tmp_path):
     fields = {"environment_arguments": {"dataset": "one_step"}, "updates": 0, "evaluation_items": 1}
     train(RunConfig(arm="single", decoding=Decoding(max_new_tokens=3), **fields), folder=tmp_path)
     team = baselines.load_team(tmp_path)
@@ -155,7 +156,7 @@ def test_play_shows_an_episode(trained, capsys):
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "message"),
     [
         (["--env", "maths_v0"], "maths_v0"),
         (["--env-arg", "dataset"], "--env-arg dataset: expected KEY=VALUE"),
@@ -164,10 +165,10 @@ def test_play_shows_an_episode(trained, capsys):
         (["--index", "-1"], "-1"),
     ],
 )
-def test_mistakes_in_play_are_one_line(trained, capsys, words, says):
+def test_an_invalid_option_of_play_is_one_line(trained, capsys, words, message):
     assert play.main([str(trained[0]), *words]) == 2
-    told = capsys.readouterr().err
-    assert told.startswith("play: ") and says in told and told.count("\n") == 1
+    error = capsys.readouterr().err
+    assert error.startswith("play: ") and message in error and error.count("\n") == 1
 
 
 def test_transcripts_are_traces(trained):

@@ -1,4 +1,4 @@
-"""Message statistics by hand, and the shuffle that shows whether anybody listens."""
+"""Message statistics computed by hand, and the shuffle that measures whether agents use messages."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def env(**arguments):
 
 
 def exact(requests):
-    """Each agent adds its numbers to the total that it reads."""
+    """A policy that adds its numbers to the total that it reads."""
     return [Reply(str(total(r.observation["messages"]))) for r in requests]
 
 
@@ -24,17 +24,17 @@ def total(messages):
     return sum(int(n) for n in own.rstrip("=").split("+")) + sum(read)
 
 
-def deaf(task):
-    """Each agent answers from the gold: what it reads does not matter."""
+def ignoring_messages(task):
+    """A policy that answers from the gold, whatever it reads."""
     return lambda requests: [Reply(str(task.problem(r.index).gold)) for r in requests]
 
 
 def test_statistics_by_hand():
-    said = {"reasoner_0": ["1", " ", "1", "2"], "actor_0": ["1", "", "3", "4"]}
+    replies = {"reasoner_0": ["1", " ", "1", "2"], "actor_0": ["1", "", "3", "4"]}
     runner = BatchRunner(env(), 4)
 
     def policy(requests):
-        texts = [said[r.agent][r.index] for r in requests]
+        texts = [replies[r.agent][r.index] for r in requests]
         return [Reply(t, Generation((1,), tuple(range(len(t) + 1)), (), t, False)) for t in texts]
 
     episodes = runner.play(policy, indices=[0, 1, 2, 3])
@@ -46,15 +46,15 @@ def test_statistics_by_hand():
     assert row["n"] == 4 and row["messages"]["actor_0"]["replies"] == 4
 
 
-def test_the_drop_is_all_for_a_team_that_listens_and_none_for_one_that_does_not():
+def test_the_drop_is_large_for_a_team_that_uses_messages_and_zero_for_one_that_ignores_them():
     runner = BatchRunner(env(team="trio", dependency="chain"), 16)
     items = evaluation_items(runner, 40, seed=0)
-    for policy, before, low, high in ((exact, 1.0, 0.8, 1.0), (deaf(runner.task), 1.0, 0.0, 0.0)):
+    for policy, before, low, high in ((exact, 1.0, 0.8, 1.0), (ignoring_messages(runner.task), 1.0, 0.0, 0.0)):
         played = play_items(runner, policy, items)
         assert sum(e.score for e in played) / 40 == before
         report = cooperation(runner, policy, items, played, seed=0)
         first, second, _ = runner.team.order
-        assert set(report) == {first, second} == set(speakers(played))  # nobody reads the last
+        assert set(report) == {first, second} == set(speakers(played))  # no agent reads the last one
         for effect in report.values():
             assert low <= effect["drop"] <= high and effect["accuracy"] == pytest.approx(before - effect["drop"])
             assert effect["unmoved"] == 0.0
@@ -72,12 +72,12 @@ def request(episode, *contents, agent="b_0"):
 
 def shuffled(requests, speaker="a_0", seed=0):
     seen = []
-    policy = Shuffled(lambda given: seen.extend(given) or [""] * len(given), speaker, seed)
+    policy = Shuffled(lambda requests: seen.extend(requests) or [""] * len(requests), speaker, seed)
     policy(requests)
     return seen, policy
 
 
-def test_only_the_speakers_messages_change_places_and_none_stays():
+def test_all_messages_of_the_speaker_and_no_others_are_exchanged():
     requests = [request(i, f"x{i}", f"y{i}") for i in range(5)]
     seen, policy = shuffled(requests)
     donors = []
@@ -92,14 +92,14 @@ def test_only_the_speakers_messages_change_places_and_none_stays():
     assert shuffled(requests)[0] == seen and shuffled(requests, seed=1)[0] != seen
 
 
-def test_where_there_is_nobody_to_change_with_messages_stay_and_are_counted():
+def test_messages_without_a_partner_stay_and_are_counted():
     requests = [request(0, "x0"), request(1, "x1", "y1"), request(2)]
     seen, policy = shuffled(requests)
     assert seen == requests and (policy.moved, policy.unmoved) == (0, 3)
 
 
 @pytest.mark.parametrize("count", [5, 16, 40])
-def test_items_are_those_of_the_seed(count):
+def test_items_depend_on_the_seed(count):
     runner = BatchRunner(env(), 8)
     assert evaluation_items(runner, count, 0) == evaluation_items(runner, 40, 0)[:count]
     assert evaluation_items(runner, count, 0) != evaluation_items(runner, count, 1)

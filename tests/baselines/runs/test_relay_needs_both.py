@@ -1,4 +1,4 @@
-"""Cooperation is necessary in the relay: with messages shuffled between episodes the score falls to chance."""
+"""The relay needs cooperation: with messages shuffled between episodes the score falls to chance."""
 
 import re
 
@@ -8,7 +8,7 @@ from marft_envs.batch.runner import BatchRunner
 
 
 def shuffled(policy, agent):
-    """``policy``, with the agent's replies passed on to the next episode of the batch."""
+    """Return ``policy`` with the agent's replies moved to the next episode of the batch."""
 
     def play(requests):
         replies = policy(requests)
@@ -18,7 +18,7 @@ def shuffled(policy, agent):
 
 
 def add_up(requests):
-    """Everyone adds the numbers in front of them, wherever they stand."""
+    """A policy that adds all numbers in the user messages."""
     texts = [" ".join(m["content"] for m in r.observation["messages"] if m["role"] == "user") for r in requests]
     return [str(sum(map(int, re.findall(r"\d+", text)))) for text in texts]
 

@@ -1,4 +1,4 @@
-"""What a run is made of: files, flags, --set, the hash, and every mistake named."""
+"""Configurations: files, flags, --set, the hash, and the messages for invalid settings."""
 
 import json
 from dataclasses import replace
@@ -10,7 +10,7 @@ from baselines.runs.config_files import build, read_settings, set_keys
 from baselines.runs.run_config import RunConfig, differences
 from marft_envs.cli.key_values import parse_key_values, parse_value
 
-TABLE = {
+SETTINGS = {
     "arm": "marft",
     "updates": 7,
     "environment_arguments": {"dataset": "relay"},
@@ -37,7 +37,7 @@ decoding: {max_new_tokens: 6}
 """
 
 
-def test_a_table_is_the_run_that_keywords_make():
+def test_a_mapping_gives_the_same_run_as_keywords():
     run = RunConfig(
         arm="marft",
         updates=7,
@@ -45,26 +45,26 @@ def test_a_table_is_the_run_that_keywords_make():
         settings={"learning_rate": 1e-3, "factor_clamp": (0.8, 1.25)},
         decoding=Decoding(max_new_tokens=6),
     )
-    made = RunConfig.from_mapping(TABLE)
-    assert made.resolved() == {**run.resolved()} and made.hash() == run.hash()
-    assert made.task == "relay" and made.learner().factor_clamp == (0.8, 1.25)
+    from_mapping = RunConfig.from_mapping(SETTINGS)
+    assert from_mapping.resolved() == run.resolved() and from_mapping.hash() == run.hash()
+    assert from_mapping.task == "relay" and from_mapping.learner().factor_clamp == (0.8, 1.25)
 
 
-@pytest.mark.parametrize(("name", "text"), [("a.toml", TOML), ("a.yaml", YAML), ("a.json", json.dumps(TABLE))])
-def test_the_three_kinds_of_file(tmp_path, name, text):
+@pytest.mark.parametrize(("name", "text"), [("a.toml", TOML), ("a.yaml", YAML), ("a.json", json.dumps(SETTINGS))])
+def test_settings_files_of_each_format(tmp_path, name, text):
     (tmp_path / name).write_text(text)
-    assert read_settings(tmp_path / name) == TABLE
+    assert read_settings(tmp_path / name) == SETTINGS
 
 
-def test_what_is_resolved_gives_the_same_run_back():
-    run = RunConfig.from_mapping(TABLE)
+def test_resolved_settings_give_the_same_run():
+    run = RunConfig.from_mapping(SETTINGS)
     again = RunConfig.from_mapping(json.loads(json.dumps(run.resolved())))
     assert again.hash() == run.hash() and again.learner() == run.learner()
     assert json.dumps(again.resolved()) == json.dumps(run.resolved())
 
 
-def test_the_hash_is_of_what_decides_a_number():
-    run = RunConfig.from_mapping(TABLE)
+def test_the_hash_covers_the_settings_that_affect_results():
+    run = RunConfig.from_mapping(SETTINGS)
     other = {"seed": 1, "model": "tiny-report", "episodes": 64, "evaluate_every": 3, "frozen": ("actor_0",),
              "decoding": Decoding(max_new_tokens=7), "settings": {}, "environment_arguments": {}}  # fmt: skip
     hashes = {replace(run, **{name: value}).hash() for name, value in other.items()}
@@ -73,14 +73,14 @@ def test_the_hash_is_of_what_decides_a_number():
         assert replace(run, **{name: value}).hash() == run.hash()
 
 
-def test_differences_name_what_is_new_changed_and_gone():
+def test_differences_describe_new_changed_and_missing_values():
     old, new = {"a": {"b": 1, "c": {"d": 2}}, "e": [1]}, {"a": {"b": 3, "f": None}, "e": [1]}
-    told = ["a.b was 1, now 3", "a.c was a mapping, now not set", "a.f was not set, now null"]
-    assert differences(old, new) == told
+    expected = ["a.b was 1, now 3", "a.c was a mapping, now not set", "a.f was not set, now null"]
+    assert differences(old, new) == expected
 
 
 @pytest.mark.parametrize(
-    ("table", "says"),
+    ("settings", "message"),
     [
         ({"arn": "marft"}, r"config has no key 'arn' \(did you mean 'arm'\?\): expected some of arm, task"),
         ({"updates": 1}, "config has no arm: expected arm = NAME"),
@@ -105,12 +105,12 @@ def test_differences_name_what_is_new_changed_and_gone():
         ({"arm": "magrpo", "episodes": 9}, "episodes=9: expected a multiple of group_size=8"),
     ],
 )
-def test_mistakes_are_named(table, says):
-    with pytest.raises(ValueError, match=says):
-        RunConfig.from_mapping(table)
+def test_invalid_settings_are_reported(settings, message):
+    with pytest.raises(ValueError, match=message):
+        RunConfig.from_mapping(settings)
 
 
-def test_a_value_that_no_file_can_hold_is_named():
+def test_a_value_that_is_not_json_is_reported():
     run = RunConfig(arm="marft", environment_arguments={"team": object()})
     with pytest.raises(
         ValueError, match="object is not JSON serializable; expected strings, numbers, lists and mappings"
@@ -127,20 +127,24 @@ def test_values_of_flags(text, value):
     assert parse_value(text) == value and type(parse_value(text)) is type(value)
 
 
-def test_flags_go_over_files_and_settings_over_flags():
-    run = build([TABLE, {"updates": 8, "environment_arguments": {"style": "symbols"}}],
+def test_flags_override_files_and_set_overrides_flags():
+    run = build([SETTINGS, {"updates": 8, "environment_arguments": {"style": "symbols"}}],
                 {"learner.clip": 0.1, "updates": 9, "decoding.temperature": 0.7})  # fmt: skip
     assert run.updates == 9 and run.learner().clip == 0.1 and run.learner().learning_rate == 1e-3
     assert run.environment_arguments == {"dataset": "relay", "style": "symbols"}
     assert (run.decoding.max_new_tokens, run.decoding.temperature) == (6, 0.7)
-    assert TABLE["updates"] == 7 and "clip" not in TABLE["learner"] and "style" not in TABLE["environment_arguments"]
+    assert (
+        SETTINGS["updates"] == 7
+        and "clip" not in SETTINGS["learner"]
+        and "style" not in SETTINGS["environment_arguments"]
+    )
 
 
-def test_wrong_words_are_named(tmp_path):
+def test_invalid_files_and_keys_are_reported(tmp_path):
     with pytest.raises(ValueError, match="--env-arg dataset: expected KEY=VALUE"):
         parse_key_values("--env-arg", ["dataset"])
     with pytest.raises(ValueError, match=r"--set arm\.clip: arm is no mapping"):
-        set_keys(TABLE, {"arm.clip": 1})
+        set_keys(SETTINGS, {"arm.clip": 1})
     with pytest.raises(ValueError, match="no such file"):
         read_settings(tmp_path / "none.toml")
     with pytest.raises(ValueError, match=r"expected a file that ends in one of \.toml"):

@@ -1,4 +1,4 @@
-"""Heterogeneous teams: several bases and tokenizers; frozen, scripted and sharing roles; full tuning; end to end."""
+"""Heterogeneous teams: several bases and tokenizers; frozen, scripted and sharing agents; full tuning."""
 
 import json
 from dataclasses import replace
@@ -45,23 +45,23 @@ def rows(folder):
 
 
 def weights(folder, update):
-    place = folder / "checkpoints" / f"{update:06d}" / "adapters"
-    return {str(f.parent.name): f.read_bytes() for f in sorted(place.rglob("*.safetensors"))}
+    adapters = folder / "checkpoints" / f"{update:06d}" / "adapters"
+    return {str(f.parent.name): f.read_bytes() for f in sorted(adapters.rglob("*.safetensors"))}
 
 
-def moved(folder, update=3):
+def changed_adapters(folder, update=3):
     before, after = weights(folder, 0), weights(folder, update)
     return [name for name in after if after[name] != before[name]]
 
 
-def say_seven(requests):
-    """A scripted role for the tests below."""
+def reply_seven(requests):
+    """A scripted agent for the tests below."""
     return ["7"] * len(requests)
 
 
 @pytest.fixture(scope="module")
 def other_tokenizer(tmp_path_factory):
-    """The tiny model with its vocabulary in another order: the same function of texts, by other tokens."""
+    """The tiny model with its vocabulary in another order: the same function of strings with other token ids."""
     folder = tmp_path_factory.mktemp("permuted")
     loaded = load_model("tiny")
     order = [0, 1, 2, *range(29, 2, -1)]  # new id -> old id; the special tokens stay
@@ -71,11 +71,11 @@ def other_tokenizer(tmp_path_factory):
     loaded.model.save_pretrained(folder)
     loaded.tokenizer.save_pretrained(folder)
     file = folder / "tokenizer.json"
-    table = json.loads(file.read_text())
-    vocabulary = table["model"]["vocab"]
+    settings = json.loads(file.read_text())
+    vocabulary = settings["model"]["vocab"]
     old = {i: symbol for symbol, i in vocabulary.items()}
-    table["model"]["vocab"] = {old[was]: now for now, was in enumerate(order)}
-    file.write_text(json.dumps(table))
+    settings["model"]["vocab"] = {old[before]: after for after, before in enumerate(order)}
+    file.write_text(json.dumps(settings))
     (folder / "model_card.json").write_text('{"names_in_template": true}')
     return str(folder)
 
@@ -87,7 +87,7 @@ VARIANTS = {
     "everything": (
         {
             "bases": MIXED,
-            "scripted": {"agent_1": "tests.baselines.runs.test_team_policy:say_seven"},
+            "scripted": {"agent_1": "tests.baselines.runs.test_team_policy:reply_seven"},
             "frozen": ("agent_3",),
             "sharing": {"agent_0": "both", "agent_2": "both"},
         },
@@ -106,7 +106,7 @@ QUICK = ("bases", "everything", "full, one frozen, two bases")
 
 @pytest.mark.parametrize("name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in VARIANTS])
 def test_a_mixed_team_trains_resumes_and_plays(tmp_path, name):
-    """Only what is trained moves, the resumed run is the whole one bit for bit, and load_team plays as it evaluated."""
+    """Only trained weights change, a resumed run has the same numbers, and load_team plays as the run evaluated."""
     changes, trained = VARIANTS[name]
     run = config(**changes)
     train(run, folder=tmp_path / "whole")
@@ -115,7 +115,7 @@ def test_a_mixed_team_trains_resumes_and_plays(tmp_path, name):
     whole, parts = rows(tmp_path / "whole"), rows(tmp_path / "parts")
     assert [r for r in whole if r["kind"] == "train"] == [r for r in parts if r["kind"] == "train"]
     assert weights(tmp_path / "whole", 3) == weights(tmp_path / "parts", 3)
-    assert moved(tmp_path / "whole") == trained
+    assert changed_adapters(tmp_path / "whole") == trained
     team = baselines.load_team(tmp_path / "whole", greedy=True)
     runner = BatchRunner(marft_envs.math_v0.env(**REPORT, split="test"), 6)
     row = next(r for r in whole if r["kind"] == "eval" and (r["update"], r["mode"]) == (3, "greedy"))
@@ -126,32 +126,32 @@ def bases_of(policy):
     return {name: p.clone() for name, p in policy.named_parameters() if "lora_" not in name}
 
 
-def test_the_bases_never_move():
+def test_the_bases_do_not_change():
     run = Run(config(bases=MIXED))
-    before = [bases_of(part.policy) for part in run.policy.groups]
+    before = [bases_of(group.policy) for group in run.policy.groups]
     run.train_once(1)
-    for part, old in zip(run.policy.groups, before, strict=True):
-        now = bases_of(part.policy)
+    for group, old in zip(run.policy.groups, before, strict=True):
+        now = bases_of(group.policy)
         assert len(now) > 10 and all(torch.equal(now[name], old[name]) for name in old)
-    assert [part.policy.agents for part in run.policy.groups] == [("agent_0", "agent_2"), ("agent_1", "agent_3")]
+    assert [group.policy.agents for group in run.policy.groups] == [("agent_0", "agent_2"), ("agent_1", "agent_3")]
     assert run.policy.hidden_sizes == (128, 64) and list(run.policy.blocks) == [f"agent_{i}" for i in range(4)]
 
 
-def test_text_passes_as_text_between_tokenizers(other_tokenizer):
-    """The actor by other token ids says what it says by its own, after what the reasoner said by the first ones."""
+def test_agents_with_different_tokenizers_exchange_strings(other_tokenizer):
+    """An actor with other token ids gives the same replies to the same messages."""
     teams = [Run(config(environment_arguments=RELAY, model="tiny", bases=bases)) for bases in
              ({}, {"actor_0": other_tokenizer})]  # fmt: skip
     played = [run.testing.play(run.policy.sampler(None), indices=range(6)) for run in teams]
     texts = [[turn.text for episode in episodes for turn in episode.transcript] for episodes in played]
     assert texts[0] == texts[1] and len(set(texts[0])) > 3
     ids = [[step.data.action_ids for episode in episodes for step in episode.steps] for episodes in played]
-    assert ids[0][0::2] == ids[1][0::2] and ids[0][1] != ids[1][1]  # the reasoner's are the same, the actor's not
+    assert ids[0][0::2] == ids[1][0::2] and ids[0][1] != ids[1][1]  # only the actor's ids differ
 
 
-def test_a_scripted_agent_is_read_and_not_trained(tmp_path):
-    """From a text file. It has turns in the critic's history and no weights, no metrics, no generated tokens."""
-    (tmp_path / "said.txt").write_text("12\n")
-    run = Run(config(scripted={"agent_1": str(tmp_path / "said.txt")}))
+def test_a_scripted_agent_is_read_by_the_critic_and_not_trained(tmp_path):
+    """It has turns in the critic's history, but no weights, no metrics and no generated tokens."""
+    (tmp_path / "reply.txt").write_text("12\n")
+    run = Run(config(scripted={"agent_1": str(tmp_path / "reply.txt")}))
     sampler = run.policy.sampler((0, 1))
     episodes = run.rollout(1, sampler)
     assert {turn.text for e in episodes for turn in e.transcript if turn.agent == "agent_1"} == {"12"}
@@ -170,7 +170,7 @@ def test_a_scripted_agent_is_read_and_not_trained(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    ("changes", "message"),
     [
         ({"bases": {"agent_9": "tiny"}}, r"bases: agent='agent_9': expected one of agent_0, .* \(did you mean 'agent_"),
         ({"scripted": {"agent_9": "a:b"}}, "scripted: agent='agent_9': expected one of"),
@@ -198,13 +198,13 @@ def test_a_scripted_agent_is_read_and_not_trained(tmp_path):
         ({"tuning": "ful"}, r"tuning='ful': expected one of lora, full \(did you mean 'full'\?\)"),
     ],
 )
-def test_what_does_not_fit_is_named(changes, says):
-    with pytest.raises(ValueError, match=says):
+def test_settings_that_do_not_fit_the_team_are_reported(changes, message):
+    with pytest.raises(ValueError, match=message):
         Run(config(**changes))
 
 
 def test_fully_tuned_weights_load_with_plain_transformers(tmp_path):
-    """The folder of one agent: its logits, which are not the base's."""
+    """The folder of one agent gives its logits, which differ from the base's."""
     run = Run(config(tuning="full"))
     run.train_once(1)
     ids = torch.tensor([run.loaded.tokenizer("7+4=")["input_ids"]])
@@ -227,7 +227,7 @@ def test_full_tuning_starts_as_the_reference():
     assert all(m["kl_reference"] == 0.0 and m["grad_norm"] > 0 for m in metrics["agents"].values())
 
 
-def test_who_acts_is_given_back_when_a_block_ends():
+def test_use_restores_the_active_policy_when_its_block_ends():
     policy = SharedBasePolicy(load_model("tiny").model, ("reasoner_0", "actor_0"), None, 0, frozen=["reasoner_0"])
     base = policy.causal_lm
     with policy.use("actor_0"):
@@ -240,7 +240,7 @@ def test_who_acts_is_given_back_when_a_block_ends():
         assert policy.causal_lm is base
 
 
-def test_full_tuning_of_a_base_of_16_bits_keeps_fp32_weights_and_starts_near_the_reference():
+def test_full_tuning_of_a_16_bit_base_trains_fp32_weights_and_starts_near_the_reference():
     loaded = load_model("tiny", dtype="bfloat16")
     policy = SharedBasePolicy(loaded.model, ("reasoner_0", "actor_0"), None, 0)
     engine = TorchEngine(policy, loaded.tokenizer, Decoding(max_new_tokens=4))
@@ -248,7 +248,7 @@ def test_full_tuning_of_a_base_of_16_bits_keeps_fp32_weights_and_starts_near_the
     own, reference = (engine.generate(agent, prompts, None) for agent in ("actor_0", None))
     assert {p.dtype for p in policy.adapter_parameters("actor_0")} == {torch.float32}
     same = sum(a.action_ids == b.action_ids for a, b in zip(own, reference, strict=True))
-    assert same >= 28  # of 32: rounding may turn a close call
+    assert same >= 28  # of 32: rounding may change the choice between near-equal tokens
     for a, b in zip(own, reference, strict=True):
         if a.action_ids == b.action_ids:
             assert a.logprobs == pytest.approx(b.logprobs, abs=0.1)
