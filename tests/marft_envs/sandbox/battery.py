@@ -105,7 +105,7 @@ def main(level):
         host = Host(folder)
         for group, attacks in GROUPS.items():
             # Programs that reach a time limit mostly wait, so several run at once.
-            limits, at_once = (TIME_LIMITS, 6) if group == "time" else (LIMITS, 1)
+            limits, at_once = (TIME_LIMITS, 4) if group == "time" else (LIMITS, 1)
             run = functools.partial(timed, sandbox, host, limits)
             with ThreadPoolExecutor(at_once) as threads:
                 runs = list(threads.map(run, attacks.values()))

@@ -3,8 +3,6 @@
 The attacks run in the sandbox under test, in a separate process in a private mount namespace (``battery.py``).
 """
 
-import contextlib
-import functools
 import json
 import os
 import shutil
@@ -14,6 +12,8 @@ from pathlib import Path
 
 import numpy
 import pytest
+
+from tests.marft_envs.sandbox.attacks import GROUPS, RETURNED
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
@@ -31,7 +31,23 @@ VARIANTS = {
     "refused-user": ("strongest", "landlock", True, True),
 }
 """Name -> level requested, level expected, whether as an ordinary user, whether namespaces are refused."""
-GROUPS = ["network", "reading", "writing", "processes", "signals", "kernel", "memory", "time", "output", "returned"]
+SLOW = ("landlock", "namespace-user", "refused-user")
+MAX_S = 30  # ten times the wall limit of 2 s, for a busy program on a loaded machine, and a margin
+TIMES = [
+    "loop",
+    "loop_in_c",
+    "regular_expression",
+    "loops_in_threads",
+    "sleep",
+    "stopped",
+    "ignores_signals",
+    "waits_for_input",
+]
+STATUSES = {f"time/{name}": "timeout" for name in [*TIMES, "exit_handler", "thread_left"]} | {
+    "memory/one_process": "memory", "output/stdout": "output_limit", "output/stderr": "output_limit",
+    "output/raw": "output_limit", "output/crash": "runtime_error", "returned/flood": "output_limit",
+    "returned/deep": "runtime_error", "returned/raw_digits": "wrong", "returned/raw_brackets": "wrong",
+}  # fmt: skip
 
 
 def python_for_everybody():
@@ -61,74 +77,33 @@ def command(level, as_user, refused):
     return [*words, python, str(HERE / "battery.py"), level]
 
 
-@functools.cache
-def started(name):
-    """Start the process of one variant, once. Several variants run at the same time."""
+def run_battery(name):
+    """Return the results of all attacks in one variant."""
     level, _, as_user, refused = VARIANTS[name]
     path = os.pathsep.join([str(ROOT), str(Path(numpy.__file__).parents[1])])
-    return subprocess.Popen(
+    done = subprocess.run(
         command(level, as_user, refused),
         env={"PATH": os.environ["PATH"], "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        capture_output=True,
         cwd="/",
         text=True,
+        timeout=300,
     )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout)
 
 
-@functools.cache
-def result(name):
-    out, err = started(name).communicate(timeout=300)
-    assert started(name).returncode == 0, err[-2000:]
-    return json.loads(out)
-
-
-SLOW = ("landlock", "namespace-user", "refused-user")
-MAX_S = 30  # ten times the wall limit of 2 s, for a busy program on a loaded machine, and a margin
-
-
-@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in VARIANTS])
-def battery(request):
-    for name in VARIANTS:  # those that are not slow run at the same time
-        if name not in SLOW:
-            with contextlib.suppress(pytest.skip.Exception):
-                started(name)
-    return request.param, result(request.param)
-
-
-def test_the_level_is_the_expected_one_and_the_sandbox_still_works(battery):
-    name, found = battery
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in VARIANTS])
+def test_every_attack_is_contained(name):
+    """One test per variant, so that each variant runs once, also when the tests are spread over processes."""
+    found = run_battery(name)
     assert found["level"] == VARIANTS[name][1]
-    assert found["still_works"]
+    assert found["still_works"], "the sandbox no longer runs a correct program"
     assert found["left"] == [], "processes outlive the sandbox"
-
-
-@pytest.mark.parametrize("group", GROUPS)
-def test_contained(battery, group):
-    rows = [row for row in battery[1]["rows"] if row["attack"].startswith(f"{group}/")]
-    assert len(rows) >= 6
-    assert [row for row in rows if row["escaped"] or row["harm"]] == []
-    assert [row for row in rows if row["status"] == "fault"] == []
-    assert [row for row in rows if row["seconds"] > MAX_S or row["stdout_bytes"] > 4 << 20] == []
-
-
-TIMES = [
-    "loop",
-    "loop_in_c",
-    "regular_expression",
-    "loops_in_threads",
-    "sleep",
-    "stopped",
-    "ignores_signals",
-    "waits_for_input",
-]
-STATUSES = {f"time/{name}": "timeout" for name in [*TIMES, "exit_handler", "thread_left"]} | {
-    "memory/one_process": "memory", "output/stdout": "output_limit", "output/stderr": "output_limit",
-    "output/raw": "output_limit", "output/crash": "runtime_error", "returned/flood": "output_limit",
-    "returned/deep": "runtime_error", "returned/raw_digits": "wrong", "returned/raw_brackets": "wrong",
-}  # fmt: skip
-
-
-def test_programs_that_exceed_a_limit_get_the_status_of_that_limit(battery):
-    found = {row["attack"]: row["status"] for row in battery[1]["rows"]}
-    assert {attack: found[attack] for attack in STATUSES} == STATUSES
+    rows = {row["attack"]: row for row in found["rows"]}
+    groups = {**GROUPS, "returned": RETURNED}
+    assert set(rows) == {f"{group}/{attack}" for group, attacks in groups.items() for attack in attacks}
+    assert [row for row in rows.values() if row["escaped"] or row["harm"]] == []
+    assert [row for row in rows.values() if row["status"] == "fault"] == []
+    assert [row for row in rows.values() if row["seconds"] > MAX_S or row["stdout_bytes"] > 4 << 20] == []
+    assert {attack: rows[attack]["status"] for attack in STATUSES} == STATUSES
