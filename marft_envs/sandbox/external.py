@@ -199,7 +199,7 @@ class _Runner:
             if self._has_output():
                 block = os.read(self._out.fileno(), _BLOCK)
                 if not block:
-                    raise CommandDied(f"it ended without a reply{self._last_words()}")
+                    raise CommandDied(f"it ended without a reply{self._last_stderr_line()}")
                 reply += block
         if reply.index(b"\n") != len(reply) - 1:
             raise CommandDied("it wrote more than one line for one request")
@@ -212,7 +212,7 @@ class _Runner:
             poll.register(self._in, select.POLLOUT)
         seconds = deadline - time.monotonic()
         if seconds <= 0 or not poll.poll(seconds * 1000):
-            raise CommandDied(f"no reply in time{self._last_words()}")
+            raise CommandDied(f"no reply in time{self._last_stderr_line()}")
 
     def _has_output(self) -> bool:
         """Return whether there is output to read, or the end of the output."""
@@ -226,9 +226,9 @@ class _Runner:
         except BlockingIOError:
             return 0
         except OSError as fault:
-            raise CommandDied(f"it does not read ({fault}){self._last_words()}") from fault
+            raise CommandDied(f"it does not read ({fault}){self._last_stderr_line()}") from fault
 
-    def _last_words(self) -> str:
+    def _last_stderr_line(self) -> str:
         """Return the last line that the command wrote to standard error, for a message."""
         text = self._stderr.tail().decode(errors="replace").strip()
         return f": {text.splitlines()[-1]}" if text else ""

@@ -32,8 +32,8 @@ from typing import Any
 from marft_envs.sandbox.records import Asserts, Call, Limits, Run, RunStatus, Stdin, Test
 
 VERSION = 1
-_KINDS: dict[str, type[Stdin] | type[Call] | type[Asserts]] = {"stdin": Stdin, "call": Call, "asserts": Asserts}
-_NAMES = {kind: name for name, kind in _KINDS.items()}
+_TEST_TYPES: dict[str, type[Stdin] | type[Call] | type[Asserts]] = {"stdin": Stdin, "call": Call, "asserts": Asserts}
+_TYPE_NAMES = {kind: name for name, kind in _TEST_TYPES.items()}
 _STRINGS, _TIMES = ("stdout", "value", "detail"), ("cpu_s", "wall_s")
 _LONGEST_NAME = 80
 
@@ -48,7 +48,7 @@ def request_of(program: str, test: Test, limits: Limits, prelude: bool) -> dict[
         "protocol": VERSION,
         "program": program,
         "prelude": prelude,
-        "test": {"kind": _NAMES[type(test)], **asdict(test)},
+        "test": {"kind": _TYPE_NAMES[type(test)], **asdict(test)},
         "limits": {**asdict(limits), "wall_s": limits.wall_s},
     }
 
@@ -59,7 +59,7 @@ def read_request(request: Any) -> tuple[str, Test, Limits, bool]:
         if request["protocol"] != VERSION:
             raise BadMessage(f"protocol={request['protocol']!r:.40}: expected {VERSION}")
         fields = dict(request["test"])
-        test = _KINDS[fields.pop("kind")](**fields)
+        test = _TEST_TYPES[fields.pop("kind")](**fields)
         if isinstance(test, Asserts):
             test = Asserts(test.code, test.function, tuple(test.builtins))
         limits = Limits(**{name: request["limits"][name] for name in ("cpu_s", "memory_mib", "output_mib")})

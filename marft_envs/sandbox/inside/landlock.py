@@ -1,8 +1,8 @@
 """Landlock rules: which files a process may read. Uses three system calls through ctypes.
 
 The package ``landlock`` on PyPI has development versions only (1.0.0.dev5 of 2025-05) and lacks the scopes of ABI 6.
-Landlock does not restrict stat, chdir and chmod. The seccomp filter refuses every call that changes a file, and the
-level "namespace" hides the host's files from stat.
+Landlock does not restrict stat, chdir and chmod. The seccomp filter refuses chmod and every other call that changes the
+attributes of a file, and the level "namespace" hides the host's files from stat.
 
 Source: https://docs.kernel.org/userspace-api/landlock.html
 """

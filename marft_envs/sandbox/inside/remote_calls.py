@@ -14,7 +14,7 @@ from typing import Any
 
 from . import values
 
-_MOST_BYTES = 32 << 20
+_MAX_FRAME_BYTES = 32 << 20
 _END = b""
 
 
@@ -41,7 +41,7 @@ class Channel:
     def receive(self) -> bytes:
         """Return the next frame; empty bytes at the end of the stream or for a frame that is too long."""
         size = int.from_bytes(self._exactly(4), "big")
-        return self._exactly(size) if 0 < size <= _MOST_BYTES else _END
+        return self._exactly(size) if 0 < size <= _MAX_FRAME_BYTES else _END
 
     def _exactly(self, size: int) -> bytes:
         parts = []

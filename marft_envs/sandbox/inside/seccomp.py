@@ -148,9 +148,8 @@ def _conditions(pid: int) -> dict[str, list[Instruction]]:
     getter = [_argument(2), (_EQUAL, 0, 3, 0), _argument(2, high=True), (_EQUAL, 0, 1, 0), yes, done]
     return {
         "clone": threads,
-        "clone3": [
-            not_implemented
-        ],  # a filter cannot read its flags, which are in memory; the C library falls back to clone
+        # A filter cannot read the flags of clone3, which are in memory. The C library falls back to clone.
+        "clone3": [not_implemented],
         "kill": kill,
         "tgkill": tgkill,
         "prlimit64": getter,

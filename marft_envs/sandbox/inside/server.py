@@ -24,7 +24,7 @@ from .confinement import Confinement
 _FIRST_FREE = 20  # the descriptors below are the child's own files
 _BUSY_SHARE = 0.1
 """A program is busy if it used, or was ready to use, this share of one core during a window of wall time."""
-_MOST_WALL = 10
+_MAX_WALL_LIMITS = 10
 """Wall limits after which a busy program is undecided. With a tenth of a core the CPU limit ends it first."""
 
 
@@ -157,7 +157,7 @@ def _watch(pid: int, job: Job, control: socket.socket, started: float) -> str:
                 busy = work - work_before >= _BUSY_SHARE * (now - window_start)
                 if not busy:
                     why = "idle"
-                elif now - started >= _MOST_WALL * job.wall_s:
+                elif now - started >= _MAX_WALL_LIMITS * job.wall_s:
                     why = "undecided"
                 deadline, window_start, work_before = now + job.wall_s / 2, now, work
             if why:

@@ -19,7 +19,7 @@ from typing import Any
 MAX_DEPTH = 100
 _PLAIN_INT = 10**15
 _MAX_DIGITS = 20
-_MOST_STEPS = 100_000  # items taken from an iterator
+_MAX_ITEMS = 100_000  # items taken from an iterator
 
 _Walk = Callable[[Any, int], Any]
 
@@ -69,7 +69,7 @@ def dumps(value: Any, keep: Callable[[Any], int] = lambda value: -1) -> str:
         if kind is Opaque:
             return {"object": [value.type_name, value.handle]}
         if hasattr(kind, "__next__") and hasattr(kind, "__iter__") and kind.__module__ in ("builtins", "itertools"):
-            return {"iterator": [walk(item, depth + 2) for item, _ in zip(value, range(_MOST_STEPS), strict=False)]}
+            return {"iterator": [walk(item, depth + 2) for item, _ in zip(value, range(_MAX_ITEMS), strict=False)]}
         if kind.__module__ == "numpy" and hasattr(value, "tolist"):
             return walk(value.tolist(), depth + 1)
         return {"object": [kind.__name__[:80], keep(value)]}

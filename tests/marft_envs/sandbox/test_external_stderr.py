@@ -78,7 +78,7 @@ def wait_for_tail(reader, end):
         time.sleep(0.01)
 
 
-def test_the_last_words_of_a_dying_command_are_reported():
+def test_the_last_stderr_line_of_a_dying_command_are_reported():
     sandbox = ExternalSandbox(command(BURST_AT_THE_END))
     assert "it ended without a reply: the last words" in sandbox.run("die", [Stdin("")]).runs[0].detail
     sandbox.close()
@@ -88,7 +88,7 @@ def test_a_command_never_waits_for_its_standard_error_while_a_reply_is_awaited()
     """20 MB, of which a pipe that nobody reads would hold 64 KiB, are written before the reply."""
     sandbox = ExternalSandbox(command(FLOOD_BEFORE_THE_REPLY))
     assert sandbox.run("x", [Stdin("")]).runs[0].status is RunStatus.DONE
-    assert sandbox._idle[0]._last_words() == ": the end"
+    assert sandbox._idle[0]._last_stderr_line() == ": the end"
     sandbox.close()
 
 
