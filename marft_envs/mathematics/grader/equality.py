@@ -199,6 +199,8 @@ class _Comparison:
     def _shapes(self, answer: str, gold: str) -> bool:
         """Compare two strings by their outermost shapes."""
         a, g = shape_of(answer), shape_of(gold)
+        # The order matters: an interval must be recognised before it is compared as a tuple, and a list of equations,
+        # as in x = 1, y = 2, before one equation.
         if g.kind == "matrix" and a.kind == "relation" and a.signs == ("=",) and NAME.fullmatch(a.parts[0]):
             a = shape_of(a.parts[1])
         if "matrix" in (a.kind, g.kind):
@@ -220,7 +222,7 @@ class _Comparison:
         """Compare two matrices or vectors; a tuple may stand for a vector."""
         if a.brackets in ("||", "") and g.brackets in ("||", "") and a.brackets != g.brackets:
             return False  # a determinant is not a matrix
-        if a.kind == g.kind and a.columns != g.columns:
+        if a.kind == g.kind and a.columns != g.columns:  # a tuple has no columns, and equals a row or a column
             return False
         return len(a.parts) == len(g.parts) and all(map(self.same, a.parts, g.parts))
 
@@ -263,6 +265,7 @@ class _Comparison:
         return all(map(self.same, answers, golds)) if ordered else self._matched(list(answers), list(golds))
 
     def _distinct(self, parts: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the elements of a set, each spelling once."""
         return tuple({comparison_key(part): part for part in parts}.values())
 
     def _matched(self, answers: list[str], golds: list[str]) -> bool:
@@ -283,7 +286,7 @@ class _Comparison:
         if set(a.signs + g.signs) <= {"=", "~"}:
             if g.kind == "one":
                 return self._chain(a, gold)
-            if a.kind == "one":
+            if a.kind == "one":  # the gold y = 2x + 1 is answered by 2x + 1, but not the gold 2x + y = 1
                 return g.signs == ("=",) and bool(NAME.fullmatch(g.parts[0])) and self.same(answer, g.parts[1])
             return self._equations(a, g)
         if "in" in a.signs + g.signs:

@@ -12,7 +12,7 @@ from marft_envs.mathematics.grader.answer_extraction import extract, final_part
 from marft_envs.mathematics.grader.equality import equal
 from marft_envs.mathematics.grader.grading_policy import DEFAULT_POLICY, GradingPolicy
 from marft_envs.mathematics.grader.number import parse_number
-from marft_envs.mathematics.grader.symbolic.pool import Comparison, Symbolic, WorkerFault, shared_pool
+from marft_envs.mathematics.grader.symbolic.pool import Comparison, WorkerFault, WorkerPool, shared_pool
 from marft_envs.mathematics.grader.tree_value import Node
 from marft_envs.verdict import Verdict
 
@@ -118,16 +118,16 @@ class _Postpones:
 class _UsesWorker:
     """A ``SymbolicComparer`` that uses the pool, with one time budget for all comparisons of a reply."""
 
-    def __init__(self, pool: Symbolic) -> None:
+    def __init__(self, pool: WorkerPool) -> None:
         self.pool = pool
         self.remaining_s = pool.limit_s
         self.isolation = ""
 
     def trees(self, answer: Node, gold: Node) -> bool | None:
-        return self._result(self.pool.ask("trees", answer, gold, self.remaining_s))
+        return self._result(self.pool.compare("trees", answer, gold, self.remaining_s))
 
     def latex(self, answer: str, gold: str) -> bool | None:
-        return self._result(self.pool.ask("latex", answer, gold, self.remaining_s))
+        return self._result(self.pool.compare("latex", answer, gold, self.remaining_s))
 
     def _result(self, comparison: Comparison) -> bool | None:
         self.isolation = comparison.isolation

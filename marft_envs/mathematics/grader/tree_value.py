@@ -66,7 +66,7 @@ def exact(node: Node, point: Mapping[str, Fraction] | None = None) -> Fraction:
         return point[node[1]]
     if kind == "fact":
         number = bounded_integer(node[1])
-        if number > 400:
+        if number > 400:  # 400! has 869 digits; larger ones are left to the number systems with limited precision
             raise TooCostly("a large factorial")
         return Fraction(math.factorial(number))
     if kind == "pow":
@@ -106,7 +106,10 @@ def symbols(node: Node) -> frozenset[str]:
 
 
 def costly(node: Node) -> bool:
-    """Return whether a tree contains a constant power, factorial or binomial too large to compute with all digits."""
+    """Return whether a tree contains a constant power, factorial or binomial too large to compute with all digits.
+
+    A symbolic exponent is not costly: it is a small number at each of the comparison points.
+    """
     if node[0] in ("fact", "binom", "pow") and not symbols(node[-1] if node[0] == "pow" else node[1]):
         try:
             size = abs(exact(node[-1] if node[0] == "pow" else node[1]))
@@ -181,6 +184,7 @@ class Reals:
         return value, abs(value) * self.eps
 
     def _operation(self, kind: str, node: Node, parts: list[tuple[Any, Any]]) -> tuple[Any, Any]:
+        """Evaluate an operation on one or two (value, error) pairs; with one, a and b are the same."""
         (a, ea), (b, eb) = parts[0], parts[-1]
         if kind == "neg":
             # Not -a, which would negate the zero imaginary part of a complex number: sqrt(-1) would become -i.
@@ -242,6 +246,7 @@ class Reals:
         return value, value * 0
 
     def _function(self, name: str, a: Any, ea: Any) -> tuple[Any, Any]:
+        """Evaluate a function at a, which has the error ea. The new error is ea times twice the derivative's size."""
         if name == "abs":
             return abs(a), ea
         if name in ("floor", "ceil"):

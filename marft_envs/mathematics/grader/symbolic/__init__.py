@@ -15,6 +15,6 @@ cases the environment is empty and the working directory has been deleted. No st
 grammar parses LaTeX, and ``tree_value`` evaluates trees.
 """
 
-from marft_envs.mathematics.grader.symbolic.pool import Comparison, Symbolic, WorkerFault, shared_pool
+from marft_envs.mathematics.grader.symbolic.pool import Comparison, WorkerFault, WorkerPool, shared_pool
 
-__all__ = ["Comparison", "Symbolic", "WorkerFault", "shared_pool"]
+__all__ = ["Comparison", "WorkerPool", "WorkerFault", "shared_pool"]

@@ -77,10 +77,10 @@ class _Worker:
         self.missing = str(greeting["missing"])
         self.isolation = str(greeting["isolation"])
 
-    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+    def request(self, message: dict[str, Any]) -> dict[str, Any]:
         """Send a request and return the reply; raise WorkerFault if the worker fails."""
-        self._send(request)
-        return self._receive(request["limit_s"] + GRACE_S)
+        self._send(message)
+        return self._receive(message["limit_s"] + GRACE_S)
 
     def _send(self, message: dict[str, Any]) -> None:
         assert self.process.stdin is not None
@@ -131,7 +131,7 @@ class _Worker:
         self.close_pipes()
 
 
-class Symbolic:
+class WorkerPool:
     """A pool of symbolic workers, usable from any thread. ``close``, or the end of a ``with`` block, stops them.
 
     Args:
@@ -151,7 +151,7 @@ class Symbolic:
         self._lock = threading.Lock()
         self._closed = False
 
-    def __enter__(self) -> Symbolic:
+    def __enter__(self) -> WorkerPool:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -169,7 +169,7 @@ class Symbolic:
         with self._borrowed() as worker:
             return worker.isolation
 
-    def ask(self, op: str, answer: Any, gold: Any, limit_s: float | None = None) -> Comparison:
+    def compare(self, op: str, answer: Any, gold: Any, limit_s: float | None = None) -> Comparison:
         """Make one comparison; if the worker's child dies, try once more.
 
         Args:
@@ -189,7 +189,7 @@ class Symbolic:
         for attempt in (1, 2):
             with self._borrowed() as worker:
                 started = time.monotonic()
-                reply = worker.ask(request)
+                reply = worker.request(request)
                 isolation = worker.isolation
             if reply["status"] != "died":
                 seconds = time.monotonic() - started
@@ -259,11 +259,11 @@ def _to_json(value: Any) -> Any:
     return str(value) if isinstance(value, (Fraction, int)) else value
 
 
-_SHARED = Symbolic()
+_SHARED = WorkerPool()
 atexit.register(_SHARED.close)
 os.register_at_fork(after_in_child=_SHARED.forget)
 
 
-def shared_pool() -> Symbolic:
+def shared_pool() -> WorkerPool:
     """Return the pool that all comparisons of this process use."""
     return _SHARED

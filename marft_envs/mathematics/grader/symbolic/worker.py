@@ -136,13 +136,14 @@ class Child:
         worker = os.getpid()
         self.pid = os.fork()
         if self.pid == 0:
+            # Without the worker's ends, the child notices when the worker closes them, and cannot write to the pool.
             for unused in (0, 1, self.write_to, self.read_from):
                 os.close(unused)
             try:
                 confine(confinement, worker)
                 serve(compare, child_in, child_out, worker)
             finally:
-                os._exit(1)
+                os._exit(1)  # never return into the worker's loop
         os.close(child_in)
         os.close(child_out)
         self.lines = Lines(self.read_from)

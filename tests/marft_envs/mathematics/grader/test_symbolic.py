@@ -14,7 +14,7 @@ import pytest
 from marft_envs.mathematics import fault_counts, grade, grade_many
 from marft_envs.mathematics.grader import reply_grader
 from marft_envs.mathematics.grader.expression_parser import parse
-from marft_envs.mathematics.grader.symbolic import Symbolic, WorkerFault
+from marft_envs.mathematics.grader.symbolic import WorkerFault, WorkerPool
 from marft_envs.mathematics.grader.symbolic import pool as pool_module
 from marft_envs.sandbox.inside import landlock
 from marft_envs.verdict import Outcome
@@ -27,7 +27,7 @@ SLOW = r"\int_{0}^{1} \sin(\cos(\tan(x^{x}))) dx"
 
 @pytest.fixture
 def pool(monkeypatch):
-    with Symbolic(workers=2, limit_s=1.0) as own:
+    with WorkerPool(workers=2, limit_s=1.0) as own:
         monkeypatch.setattr(reply_grader, "shared_pool", lambda: own)
         yield own
 
@@ -58,7 +58,7 @@ def test_trees_and_latex(pool):
         (r"\sin(10^{-35})", "10^{-35}", None),  # the first difference is beyond the digits that are compared
     ]
     for answer, gold, same in trees:
-        comparison = pool.ask("trees", parse(answer), parse(gold))
+        comparison = pool.compare("trees", parse(answer), parse(gold))
         assert (comparison.result, comparison.status) == (same, "ok"), (answer, gold)
     latex = [
         (r"\sum_{k=1}^{10} k", "55", True),
@@ -68,7 +68,7 @@ def test_trees_and_latex(pool):
         (r"x^2 < 4", "(-2, 2)", True),
     ]
     for answer, gold, same in latex:
-        assert pool.ask("latex", answer, gold).result is same, (answer, gold)
+        assert pool.compare("latex", answer, gold).result is same, (answer, gold)
 
 
 def test_an_answer_that_takes_too_long_is_wrong_and_the_worker_survives(pool):
@@ -94,10 +94,10 @@ def test_a_gold_that_takes_too_long_is_a_fault(pool):
 
 
 def test_the_phase_decides_between_a_fault_and_a_wrong_answer(pool, monkeypatch):
-    monkeypatch.setattr(pool, "ask", lambda *_: pool_module.Comparison(None, "timeout", "gold", 1.0, "rlimits"))
+    monkeypatch.setattr(pool, "compare", lambda *_: pool_module.Comparison(None, "timeout", "gold", 1.0, "rlimits"))
     verdict = grade(*TRIG)
     assert verdict.outcome is Outcome.NOT_GRADED and "the gold answer needs more time" in verdict.reason
-    monkeypatch.setattr(pool, "ask", lambda *_: pool_module.Comparison(None, "memory", "answer", 1.0, "rlimits"))
+    monkeypatch.setattr(pool, "compare", lambda *_: pool_module.Comparison(None, "memory", "answer", 1.0, "rlimits"))
     assert grade(*TRIG).outcome is Outcome.WRONG
 
 
@@ -125,8 +125,8 @@ def worker_script(tmp_path, body, confined=True):
 )
 def test_limits(tmp_path, monkeypatch, body, status):
     monkeypatch.setattr(pool_module, "_SCRIPT", worker_script(tmp_path, body))
-    with Symbolic(workers=1, limit_s=0.5) as own:
-        answer = own.ask("latex", "1", "2")
+    with WorkerPool(workers=1, limit_s=0.5) as own:
+        answer = own.compare("latex", "1", "2")
         assert answer.phase == "answer"
         assert answer.status == status or (status, answer.status) == (
             "timeout",
@@ -173,8 +173,8 @@ def test_the_child_is_confined(tmp_path, monkeypatch, confined):
         body = ATTEMPTS.replace("PORT", str(server.getsockname()[1])).replace("FILE", str(tmp_path / "written"))
         body = f"import sympy\n{body}"
         monkeypatch.setattr(pool_module, "_SCRIPT", worker_script(tmp_path, body, confined))
-        with Symbolic(workers=1, limit_s=20.0) as own:
-            answer = own.ask("latex", "1", "2")
+        with WorkerPool(workers=1, limit_s=20.0) as own:
+            answer = own.compare("latex", "1", "2")
     assert answer.result["write"] is False and answer.result["many"] is False and answer.result["getcwd"] is False
     assert answer.result["environment"] == ["OMP_NUM_THREADS"]
     if confined and landlock.abi() > 0:
@@ -231,21 +231,21 @@ def test_threads_and_batches_share_the_workers(pool):
 
 def test_signal_handlers_are_unchanged_and_any_thread_can_start_a_worker():
     before = [signal.getsignal(number) for number in (signal.SIGALRM, signal.SIGCHLD, signal.SIGINT, signal.SIGTERM)]
-    with Symbolic(workers=1) as own:
+    with WorkerPool(workers=1) as own:
         results = []
-        thread = threading.Thread(target=lambda: results.append(own.ask("trees", parse("x"), parse("x"))))
+        thread = threading.Thread(target=lambda: results.append(own.compare("trees", parse("x"), parse("x"))))
         thread.start()
         thread.join(60)
         assert results[0].result is True
         del thread  # the worker outlives the thread that started it
-        assert own.ask("trees", parse("x"), parse("x")).result is True
+        assert own.compare("trees", parse("x"), parse("x")).result is True
     assert before == [signal.getsignal(n) for n in (signal.SIGALRM, signal.SIGCHLD, signal.SIGINT, signal.SIGTERM)]
 
 
 def test_closing_a_pool_leaves_no_process_and_no_descriptor():
     descriptors = len(list(Path("/proc/self/fd").iterdir()))
-    with Symbolic(workers=1) as own:
-        own.ask("trees", parse("x"), parse("x"))
+    with WorkerPool(workers=1) as own:
+        own.compare("trees", parse("x"), parse("x"))
         family = [own._all[0].process.pid, *children(own._all[0].process.pid)]
         assert len(family) == 2 and all(map(is_alive, family))
     deadline = time.monotonic() + 5
@@ -254,7 +254,7 @@ def test_closing_a_pool_leaves_no_process_and_no_descriptor():
     assert not any(map(is_alive, family))
     assert len(list(Path("/proc/self/fd").iterdir())) == descriptors
     with pytest.raises(WorkerFault, match="closed"):
-        own.ask("trees", parse("x"), parse("x"))
+        own.compare("trees", parse("x"), parse("x"))
 
 
 FORKS = r"""
