@@ -44,7 +44,8 @@ class CodeOptions:
             None for this process's own sandbox.
 
     Raises:
-        ValueError: A setting is not allowed.
+        ValueError: A setting has a value that is not allowed.
+        TypeError: ``sandbox`` is not a sandbox.
     """
 
     scoring: Scoring = "all"
@@ -58,6 +59,11 @@ class CodeOptions:
         for name, value, allowed in (("scoring", self.scoring, Scoring), ("feedback", self.feedback, FeedbackKind)):
             if value not in get_args(allowed):
                 raise ValueError(expected_one_of(name, value, get_args(allowed)))
+        if not (self.sandbox is None or isinstance(self.sandbox, Sequence) or hasattr(self.sandbox, "run")):
+            raise TypeError(
+                f"sandbox={self.sandbox!r:.80}: got {type(self.sandbox).__name__}, expected None, the words of a command "
+                "or an object with the method run, see marft_envs.sandbox.Sandbox"
+            )
         try:
             self.limits  # noqa: B018
         except ValueError as fault:

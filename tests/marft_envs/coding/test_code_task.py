@@ -76,6 +76,11 @@ def test_wrong_arguments_are_named(argument, message):
         marft_envs.code_v0.env(**argument)
 
 
+def test_a_sandbox_without_run_is_refused():
+    with pytest.raises(TypeError, match="sandbox=3: got int, expected None, the words of a command or an object with"):
+        marft_envs.code_v0.env(sandbox=3)
+
+
 @pytest.mark.parametrize("function", [Doubling, ListPrograms, functools.partial(datasets.load, "mbpp")])
 def test_signatures_list_every_option(function):
     parameters = inspect.signature(function).parameters
