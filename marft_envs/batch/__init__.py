@@ -1,4 +1,4 @@
-"""Play many episodes together, with one call of the policy for all agents that wait for an action."""
+"""Play many episodes together, with one call of the policy for all episodes in which the same agent acts next."""
 
 from marft_envs.batch.episode import Counts, Episode, FinalState, Policies, Policy, Reply, Request, Step
 from marft_envs.batch.runner import BatchRunner

@@ -1,4 +1,4 @@
-"""Play many episodes together, with one call of the policy for all agents of the same name that wait.
+"""Play many episodes together, with one call of the policy for all episodes in which the same agent acts next.
 
     runner = BatchRunner(marft_envs.math_v0.env(), size=64)
     episodes = runner.play(policy, indices=range(64))                    # one batch
@@ -182,7 +182,7 @@ class BatchRunner:
                 while next_number in ready:
                     yield ready.pop(next_number)
                     next_number += 1
-        except Exception:
+        except Exception:  # of the policy: keep what is finished, also out of order
             for slot in slots:
                 if slot.playing is not None and slot.playing.env.over:
                     self._finish(slot.playing, ready)

@@ -115,6 +115,7 @@ class LiveEpisode:
             del pending[step.request.agent]
             env.step(step.text)
             self.episode.steps.append(step)
+        # An action can end the round or the episode while other replies of the same wave are still pending.
         stale = [agent for agent, step in pending.items() if env.over or step.request.round != env.round]
         for agent in stale:
             del pending[agent]

@@ -11,10 +11,10 @@ _PLAIN = (str, int, float, bool, list, dict)
 
 
 def parse_value(text: str) -> Any:
-    """Return a value as TOML or Python writes it, else the string itself.
+    """Parse a value in TOML or Python notation. Return any other text unchanged, as a string.
 
     ``3``, ``1e-3``, ``true``, ``[1, 2]`` and ``"quoted"`` are read as TOML; ``True``, ``None`` and ``(1, 2)`` as Python
-    literals. Anything else, a date for example, is a string.
+    literals. Anything else, such as a date, is a string.
     """
     try:
         mapping = tomllib.loads(f"value = {text}")

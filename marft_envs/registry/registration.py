@@ -26,7 +26,7 @@ _TEAM_PARAMETERS = [
 
 
 class RegistrationError(ValueError):
-    """A task that cannot be registered; the message says what was expected."""
+    """A task that cannot be registered; the message names what was expected."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Registration:
 def check_registration(name: str, version: int, task: type[Task]) -> None:
     """Raise RegistrationError unless ``task`` can be registered as ``<name>_v<version>``."""
     if not isinstance(name, str) or not re.fullmatch("[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
-        raise RegistrationError(f"name={name!r}: expected lower-case letters, digits and _, as in 'coins'")
+        raise RegistrationError(f"name={name!r}: expected lower-case letters, digits and _, such as 'coins'")
     if re.search(r"_v\d+$", name):
         raise RegistrationError(f"name={name!r}: expected a name without the version; pass version={name[-1]}")
     if isinstance(version, bool) or not isinstance(version, int) or version < 0:

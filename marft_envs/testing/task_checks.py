@@ -125,6 +125,7 @@ def pure_problem(case: TaskCase) -> None:
     """Problem i depends on i only: it is the same twice, in any order, after pickling, and for a NumPy integer."""
     first = [_values(case.task.problem(i)) for i in case.indices]
     twin = pickle.loads(pickle.dumps(case.task))
+    # In reverse order, so that a task with one random stream for all problems is found.
     for i, before in reversed(list(zip(case.indices, first, strict=True))):
         others = {"a second time": case.task.problem(i), "of a pickled copy": twin.problem(i)}
         others["for a NumPy integer"] = case.task.problem(np.int64(i))  # type: ignore[arg-type]
@@ -219,6 +220,7 @@ def seeds_differ(case: TaskCase) -> None:
         return  # a data set, whose seed only shuffles the items
     neighbours = len(items(0) & items(1))
     chance = max(len(items(0) & items(seed)) for seed in (1_000_003, 2_000_003, 3_000_017))
+    # The number of items that two seeds share by chance has a standard deviation below sqrt(count).
     most = chance + 3 * count**0.5
     expect(
         neighbours <= most,
@@ -260,9 +262,9 @@ def _splits(case: TaskCase) -> tuple[str, ...]:
 def no_gold_in_public(case: TaskCase) -> None:
     """``problem.public`` has no gold and no notes, and the texts do not contain the gold (see ``leaks.py``)."""
     for problem in map(case.task.problem, case.indices):
-        hidden = [name for name in ("gold", "notes") if hasattr(problem.public, name)]
+        exposed = [name for name in ("gold", "notes") if hasattr(problem.public, name)]
         expect(
-            not hidden, f"problem({problem.index}).public has {', '.join(hidden)}; expected only what agents may read"
+            not exposed, f"problem({problem.index}).public has {', '.join(exposed)}; expected only what agents may read"
         )
     leak = gold_in_text(_graded_problems(case))
     expect(not leak, f"{leak}; expected a hidden gold (skip this check if the task is to copy the gold)")

@@ -12,7 +12,7 @@ from marft_envs.transcript import Turn
 
 
 class RoundPlan:
-    """The agents of one round and whom each of them sees, computed from the team's schedule, not from the game.
+    """The agents of one round and those that each of them sees, computed from the schedule, independently of the game.
 
     Args:
         game: A game at the beginning of a round.
@@ -99,7 +99,7 @@ def visibility(case: EnvCase) -> None:
             seen = _seen(env.observe(agent), game.transcript)
             if agent == env.agent_selection and not over:
                 _compare(agent, seen, allowed, game)
-            else:
+            else:  # such an agent may see less than it is allowed, and its own messages, but nothing more
                 _compare(agent, [i for i in seen if game.transcript[i].agent != agent and i not in allowed], [], game)
         if over:
             return
@@ -113,7 +113,9 @@ def _require_room_for_markers(env: Any) -> None:
     roles, longest = env.unwrapped.team.roles, len(marker(99))
     too_small = [agent for agent, role in roles.items() if min(role.max_chars, role.max_observed_chars) < longest]
     if too_small:
-        raise NotChecked(f"the limits of {too_small} clip the markers of {longest} characters that this check says")
+        raise NotChecked(
+            f"the limits of {too_small} clip the markers of {longest} characters that this check uses as messages"
+        )
 
 
 def _may_see(agent: str, turn: Turn, game: Any, plans: Mapping[int, RoundPlan]) -> bool:

@@ -81,6 +81,9 @@ def episode_row(episode: Episode, *, with_gold: bool = False, observations: bool
         episode: A finished episode.
         with_gold: Add the gold answer, and the reasons of verdicts, which may contain it.
         observations: Add every observation in full.
+
+    Raises:
+        TraceError: The episode has no problem.
     """
     if episode.problem is None:
         raise TraceError(
@@ -172,6 +175,9 @@ def episode_of(env: Any, seed: int | None = None) -> Episode:
     Args:
         env: The environment after the last action.
         seed: The seed of its ``reset``.
+
+    Raises:
+        TraceError: The episode is not over or not graded, or an agent has already left it.
     """
     game: FlexMG = env.unwrapped
     if not getattr(game, "over", False):
