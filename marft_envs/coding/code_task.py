@@ -61,8 +61,8 @@ class CodeOptions:
                 raise ValueError(expected_one_of(name, value, get_args(allowed)))
         if not (self.sandbox is None or isinstance(self.sandbox, Sequence) or hasattr(self.sandbox, "run")):
             raise TypeError(
-                f"sandbox={self.sandbox!r:.80}: got {type(self.sandbox).__name__}, expected None, the words of a command "
-                "or an object with the method run, see marft_envs.sandbox.Sandbox"
+                f"sandbox={self.sandbox!r:.80}: got {type(self.sandbox).__name__}, expected None, the words of a "
+                "command or an object with the method run, see marft_envs.sandbox.Sandbox"
             )
         try:
             self.limits  # noqa: B018

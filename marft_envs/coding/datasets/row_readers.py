@@ -23,7 +23,7 @@ _PYTHON_3 = 3  # code_contests numbers the languages
 _STDIN_ADVICE = "Write a Python program that reads from standard input and prints to standard output."
 
 
-def humaneval(row: Row) -> CodeItem:
+def read_humaneval(row: Row) -> CodeItem:
     """Read a problem whose test code defines ``check``.
 
     The prompt's helper functions precede the test code, which may call them, and the program.
@@ -33,14 +33,14 @@ def humaneval(row: Row) -> CodeItem:
     return _completion(row, [test])
 
 
-def humanevalplus(row: Row) -> CodeItem:
+def read_humanevalplus(row: Row) -> CodeItem:
     """Read a problem of EvalPlus.
 
     A row with ``test`` is as in humaneval. Otherwise the test code runs the reference solution on the row's inputs and
     compares the results.
     """
     if row.get("test"):
-        return humaneval(row)
+        return read_humaneval(row)
     groups = [(name, row[name]) for name in ("base_input", "plus_input") if row[name]]
     return _completion(row, [_against_reference(row, name, inputs) for name, inputs in groups])
 
@@ -98,7 +98,7 @@ def _against_reference(row: Row, name: str, inputs: Sequence[Any]) -> dict[str, 
     return {"test_code": code, "entry_point": entry}
 
 
-def mbpp(row: Row) -> CodeItem:
+def read_mbpp(row: Row) -> CodeItem:
     """Read a problem whose tests are assertions. The first is public, because it shows the function's name."""
     setup = row.get("test_setup_code") or "\n".join(row.get("test_imports") or ())
     asserts = [*row["test_list"], *(row.get("challenge_test_list") or ())]
@@ -114,7 +114,7 @@ def mbpp(row: Row) -> CodeItem:
     )  # fmt: skip
 
 
-def livecodebench(row: Row) -> CodeItem:
+def read_livecodebench(row: Row) -> CodeItem:
     """Read public and private tests. The metadata name the function of a functional problem."""
     name = _loads(row.get("metadata") or "{}", "metadata").get("func_name")
     public = _typed_tests(_loads(row["public_test_cases"], "public_test_cases"), name)
@@ -129,7 +129,7 @@ def livecodebench(row: Row) -> CodeItem:
     return _contest(row["question_content"], public, private, starter, notes=notes)
 
 
-def deepcoder(row: Row) -> CodeItem:
+def read_deepcoder(row: Row) -> CodeItem:
     """Read tests in JSON: a list of tests with a type or, in TACO, one list of inputs and one of outputs."""
     metadata = row.get("metadata") or {}
     metadata = _loads(metadata, "metadata") if isinstance(metadata, str) else metadata
@@ -138,10 +138,10 @@ def deepcoder(row: Row) -> CodeItem:
     tests = _loads(tests, "tests") if isinstance(tests, str) else tests
     listed = _paired(tests, name) if isinstance(tests, Mapping) else _typed_tests(tests, name)
     solutions = row.get("solutions") or [""]
-    return _contest(row["problem"], [], listed, str(row.get("starter_code") or ""), _block(solutions[0]), {})
+    return _contest(row["problem"], [], listed, str(row.get("starter_code") or ""), _without_fence(solutions[0]), {})
 
 
-def codeforces(row: Row) -> CodeItem:
+def read_codeforces(row: Row) -> CodeItem:
     """Read a problem of open-r1/codeforces: the examples are public, the official tests hidden."""
     if row.get("generated_checker"):
         raise Unusable("its checker is a program of its own that reads files")
@@ -158,7 +158,7 @@ def codeforces(row: Row) -> CodeItem:
     return _contest("\n\n".join(str(part) for part in parts if part), public, hidden, notes=notes, **limits)
 
 
-def apps(row: Row) -> CodeItem:
+def read_apps(row: Row) -> CodeItem:
     """Read a problem of codeparrot/apps: ``input_output`` is JSON with two lists, and fn_name for a function."""
     body = _loads(row.get("input_output") or "{}", "input_output")
     solutions = _loads(row.get("solutions") or "[]", "solutions") or [""]
@@ -166,7 +166,7 @@ def apps(row: Row) -> CodeItem:
     return _contest(row["question"], [], _paired(body, None), str(row.get("starter_code") or ""), solutions[0], notes)
 
 
-def code_contests(row: Row) -> CodeItem:
+def read_code_contests(row: Row) -> CodeItem:
     """Read a problem of deepmind/code_contests: three groups of tests, of two lists each."""
     if row.get("input_file") or row.get("output_file"):
         raise Unusable("it reads and writes files")
@@ -222,7 +222,7 @@ def _typed_tests(tests: Sequence[Mapping[str, Any]], name: str | None) -> Tests:
                 raise Unusable("a test calls a function whose name is unknown")
             found.append(_call(function, test["input"], test["output"]))
         else:
-            found.append({"input": _text(test["input"]), "output": _text(test["output"])})
+            found.append({"input": _as_string(test["input"]), "output": _as_string(test["output"])})
     return found
 
 
@@ -232,7 +232,7 @@ def _paired(body: Mapping[str, Any], name: str | None) -> Tests:
     pairs = list(zip(body.get("inputs") or (), body.get("outputs") or (), strict=False))
     if function:
         return [{"fn": function, "args": list(a), "expected": _single(b)} for a, b in pairs]
-    return [{"input": _text(a), "output": _text(b)} for a, b in pairs]
+    return [{"input": _as_string(a), "output": _as_string(b)} for a, b in pairs]
 
 
 def _single(output: Any) -> Any:
@@ -260,7 +260,7 @@ def _json_or_python(text: str) -> Any:
         raise Unusable(f"a test has the value {text[:40]!r}, which is not a literal") from None
 
 
-def _text(value: Any) -> str:
+def _as_string(value: Any) -> str:
     """Return an input or output as a string; APPS has some as lists of lines."""
     return "\n".join(map(str, value)) if isinstance(value, list) else str(value)
 
@@ -272,7 +272,7 @@ def _loads(text: str, what: str) -> Any:
         raise Unusable(f"{what} is not JSON ({error})"[:120]) from None
 
 
-def _block(text: str) -> str:
+def _without_fence(text: str) -> str:
     """Return a solution without its ``` fence."""
     found = re.search(r"```(?:python)?\n(.*?)```", text, re.S)
     return found[1] if found else text

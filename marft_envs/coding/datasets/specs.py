@@ -48,7 +48,7 @@ SPECS: dict[str, CodeDatasetSpec] = {
     spec.name: spec
     for spec in (
         _spec(
-            "humaneval", "MIT", "Chen et al. 2021", row_readers.humaneval,
+            "humaneval", "MIT", "Chen et al. 2021", row_readers.read_humaneval,
             columns=("task_id", "prompt", "canonical_solution", "test", "entry_point"), splits=("test",),
             files=("HumanEval", "{split}"),
             hub=HubDataset(
@@ -56,13 +56,13 @@ SPECS: dict[str, CodeDatasetSpec] = {
             ),
         ),
         _spec(
-            "humanevalplus", "Apache-2.0", "Liu et al. 2023", row_readers.humanevalplus,
+            "humanevalplus", "Apache-2.0", "Liu et al. 2023", row_readers.read_humanevalplus,
             columns=("task_id", "prompt", "canonical_solution", "entry_point"), splits=("test",),
             files=("HumanEvalPlus-Mini", "HumanEvalPlus", "{split}"),
             hub=HubDataset("evalplus/humanevalplus", revision="d32357cf319e50e9c8d8dab5ea876c72b0fd321b"),
         ),
         _spec(
-            "mbpp", "CC BY 4.0", "Austin et al. 2021", row_readers.mbpp,
+            "mbpp", "CC BY 4.0", "Austin et al. 2021", row_readers.read_mbpp,
             columns=("task_id", "code", "test_list"), splits=("train", "test", "validation", "prompt"),
             files=("mbpp", "{split}"), split_of=mbpp_split,
             hub=HubDataset(
@@ -70,12 +70,12 @@ SPECS: dict[str, CodeDatasetSpec] = {
             ),
         ),
         _spec(
-            "livecodebench", "CC BY 4.0", "Jain et al. 2024", row_readers.livecodebench,
+            "livecodebench", "CC BY 4.0", "Jain et al. 2024", row_readers.read_livecodebench,
             columns=("question_content", "question_id", "contest_date", "public_test_cases"), splits=("test",),
             files=("{split}*",), hub=None, lazy=True,
         ),
         _spec(
-            "deepcoder", "MIT", "agentica-org, 2025", row_readers.deepcoder,
+            "deepcoder", "MIT", "agentica-org, 2025", row_readers.read_deepcoder,
             columns=("problem", "tests"), files=("{part}/{split}*", "{split}*"),
             parts=("primeintellect", "taco", "lcbv5", "codeforces"), lazy=True,
             hub=HubDataset(
@@ -83,19 +83,19 @@ SPECS: dict[str, CodeDatasetSpec] = {
             ),
         ),
         _spec(
-            "codeforces", "CC BY 4.0", "open-r1, 2025", row_readers.codeforces,
+            "codeforces", "CC BY 4.0", "open-r1, 2025", row_readers.read_codeforces,
             columns=("id", "title", "description"), files=("{split}*",), lazy=True,
             hub=HubDataset("open-r1/codeforces", revision="fbe3f6e903ee854eec2e69e9d96d0306cde59baf"),
         ),
         _spec(
-            "apps", "MIT", "Hendrycks et al. 2021", row_readers.apps,
+            "apps", "MIT", "Hendrycks et al. 2021", row_readers.read_apps,
             columns=("problem_id", "question", "input_output"), files=("{split}*",), lazy=True,
             hub=HubDataset(
                 "codeparrot/apps", revision="21e74ddf8de1a21436da12e3e653065c5213e9d1", files="{split}.jsonl"
             ),
         ),
         _spec(
-            "code_contests", "CC BY 4.0", "Li et al. 2022", row_readers.code_contests,
+            "code_contests", "CC BY 4.0", "Li et al. 2022", row_readers.read_code_contests,
             columns=("name", "description", "public_tests", "private_tests", "generated_tests"),
             splits=("train", "validation", "test"), files=("{split}*",), lazy=True,
             hub=HubDataset(

@@ -77,7 +77,7 @@ def test_wrong_arguments_are_named(argument, message):
 
 
 def test_a_sandbox_without_run_is_refused():
-    with pytest.raises(TypeError, match="sandbox=3: got int, expected None, the words of a command or an object with"):
+    with pytest.raises(TypeError, match="sandbox=3: got int, expected None, the words of a command or an object"):
         marft_envs.code_v0.env(sandbox=3)
 
 
