@@ -1,6 +1,10 @@
-"""compare.py as its users run it: a small real comparison end to end, stopped and resumed, and every wrong option."""
+"""compare.py as a user runs it: a small comparison that is killed, resumed and stopped, and its report."""
 
 import json
+import multiprocessing
+import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -8,30 +12,28 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 
+from baselines.runs.run import train
 from benchmarks import compare
-from benchmarks.experiment import grid
+from benchmarks.analysis.read_rows import load_rows
+from benchmarks.analysis.rows_schema import ROW_KINDS
+from benchmarks.experiment import progress, workers
 from benchmarks.experiment.grid import load_preset
+from benchmarks.experiment.results_folder import ResultsFolder
+from tests.benchmarks.experiment import light_workers
+from tests.benchmarks.small_comparison import SMALL
 
 BEGUN = "compare: loading torch and transformers ...\n"
 ROOT = Path(__file__).resolve().parents[2]
-SMALL = """
-arms = ["ippo", "marft"]
-seeds = 1
-updates = 4
-episodes = 16
-evaluate_every = 2
-checkpoint_every = 2
-evaluation_items = 16
-[tasks.relay.arguments]
-dataset = "relay"
-style = "symbols"
-[settings]
-normalization = "sum"
-learning_rate = 1e-3
-[decoding]
-max_new_tokens = 6
-"""
+BLOCK_TORCH = (
+    "import importlib.abc, importlib.util, os, runpy, sys\n"
+    "class Block(importlib.abc.MetaPathFinder):\n"
+    "    def find_spec(self, name, path, target=None):\n"
+    "        if name in ('torch', 'transformers'): os.write(2, name.encode()); os._exit(3)\n"
+    "importlib.util.find_spec = lambda name, package=None: True\n"  # baselines looks for torch without importing it
+    "sys.meta_path.insert(0, Block())\n"
+)
 
 
 @pytest.fixture(scope="module")
@@ -43,14 +45,55 @@ def preset(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory, preset):
-    """A comparison that nothing interrupted: its folder, and what it printed."""
-    out = tmp_path_factory.mktemp("whole") / "results"
-    return out, run("--preset", preset, "--out", out)
+    """The folder of a comparison without interruption; its runs are made in this process, which has torch loaded."""
+    results = ResultsFolder(tmp_path_factory.mktemp("whole") / "results")
+    grid = load_preset(str(preset))
+    results.open(grid, resume=False)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # as in a worker; sums of several threads are rounded differently
+    try:
+        for run in grid.runs():
+            train(run, folder=results.run_folder(run))
+    finally:
+        torch.set_num_threads(threads)
+    results.write_rows()
+    return results.folder
 
 
-def run(*arguments):
-    command = [sys.executable, "benchmarks/compare.py", *map(str, arguments)]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
+@pytest.fixture(scope="module")
+def resumed(tmp_path_factory, preset):
+    """The folder and the output of a comparison that was killed inside its first run and resumed."""
+    out = tmp_path_factory.mktemp("killed") / "results"
+    process = start("--preset", preset, "--out", out, "--workers", "1")
+    for line in process.stdout:
+        if "relay ippo seed 0: update 2/4, sampled" in line:
+            break
+    checkpoints = out / "runs" / "relay-ippo-lr0.001-0" / "checkpoints"
+    while not (checkpoints / "000002").exists():
+        time.sleep(0.01)
+    process.kill()
+    process.communicate(timeout=60)
+    assert not (checkpoints / "000004").exists() and not (out / "rows.jsonl").exists()
+    with pytest.MonkeyPatch.context() as patch:
+        output = Output()
+        patch.setattr(sys, "stdout", output)
+        assert compare.main(["--preset", str(preset), "--out", str(out), "--resume", "--workers", "1"]) == 0
+    return out, output.text
+
+
+class Output:
+    """A stream that collects what is printed."""
+
+    text = ""
+
+    def write(self, text):
+        self.text += text
+
+    def flush(self):
+        pass
+
+    def isatty(self):
+        return False
 
 
 def start(*arguments):
@@ -63,42 +106,57 @@ def rows_of(folder):
 
 
 def without_times(folder):
-    """Every row but for what a clock says; the comparison's head without its sessions."""
-    timed = ("wall_s", "seconds", "started", "sessions")
+    """Return every row without what depends on the clock; the head without data and sessions, which only compare.py
+    writes."""
+    timed = ("wall_s", "seconds", "started", "sessions", "data")
     return [{key: value for key, value in row.items() if key not in timed} for row in rows_of(folder)]
 
 
-def test_a_whole_comparison(whole):
-    out, done = whole
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == BEGUN and "loading" not in done.stdout
-    assert "marft - ippo" in done.stdout and "inconclusive" in done.stdout
-    assert done.stdout.rstrip().endswith(f"Results: {out}/ (rows.jsonl, summary.json, report.md, curve_*.png)")
+def test_a_comparison_that_was_killed_resumes_inside_the_run_to_the_same_rows(resumed, whole):
+    out, output = resumed
+    assert "2 runs (1 of them resumed from a checkpoint)" in output
+    assert "ippo seed 0: update 2/4" not in output and "ippo seed 0: update 4/4" in output
+    assert without_times(out) == without_times(whole)
+    assert [p.name for p in (out / "runs" / "relay-ippo-lr0.001-0" / "checkpoints").iterdir()] == ["000004"]
+
+
+def test_a_finished_comparison(resumed):
+    out, output = resumed
+    assert "marft - ippo" in output and "inconclusive" in output
+    assert output.rstrip().endswith(f"Results: {out}/ (rows.jsonl, summary.json, report.md, curve_*.png)")
     assert {p.name for p in out.iterdir()} >= {"rows.jsonl", "summary.json", "report.md", "curve_relay.png"}
+    assert "relay: model tiny-relay-duo-v1 v1 (sha256 " in output
+    assert "answers nothing scores 0.0 %" in " ".join(output.split())
     rows = rows_of(out)
-    assert rows[0]["kind"] == "run" and rows[0]["sessions"][0]["versions"]["torch"]
-    assert [(r["arm"], r["learning_rate"]) for r in rows if r["kind"] == "cell"] == [("ippo", 1e-3), ("marft", 1e-3)]
-    assert "relay: model tiny-relay-duo-v1 v1 (sha256 " in done.stdout and "answers nothing scores 0.0 %" in " ".join(
-        done.stdout.split()
-    )
+    assert rows[0]["kind"] == "comparison" and [s["versions"]["torch"] for s in rows[0]["sessions"]][1:]
+    assert [(r["arm"], r["learning_rate"]) for r in rows if r["kind"] == "run"] == [("ippo", 1e-3), ("marft", 1e-3)]
     evals = [r for r in rows if r["kind"] == "eval"]
     assert {(r["arm"], r["update"], r["mode"]) for r in evals} == {
         (a, u, m) for a in ("ippo", "marft") for u in (0, 2, 4) for m in ("greedy", "sampled")
     }
-    start = {r["arm"]: r["item_score"] for r in evals if r["update"] == 0 and r["mode"] == "sampled"}
-    assert start["ippo"] == start["marft"]  # same team, same problems, same uniforms
+    first = {r["arm"]: r["item_score"] for r in evals if r["update"] == 0 and r["mode"] == "sampled"}
+    assert first["ippo"] == first["marft"]  # same team, same problems, same uniforms
     trains = [r for r in rows if r["kind"] == "train"]
     assert trains[-1]["episodes"] == 64 and trains[-1]["trained_tokens"] > 0 and trains[-1]["learning_rate"] == 1e-3
 
 
-def test_a_folder_that_holds_a_comparison(whole, preset, capsys):
-    out, _ = whole
+def test_every_key_of_a_real_row_is_documented(resumed):
+    """In the schema, or for the metrics of a learner in docs/metrics.md."""
+    metrics = set(re.findall(r"`(\w+)`", (ROOT / "docs" / "metrics.md").read_text()))
+    for row in load_rows(resumed[0]):
+        known = set(ROW_KINDS[row["kind"]]) | {"kind"} | (metrics if row["kind"] == "train" else set())
+        assert set(row) <= known, (row["kind"], set(row) - known)
+        assert {metric for agent in row.get("agents", {}).values() for metric in agent} <= metrics
+
+
+def test_a_folder_that_holds_a_comparison(resumed, preset, capsys):
+    out, _ = resumed
     again = ["--preset", str(preset), "--out", str(out)]
     assert compare.main(again) == 2
     expected = f"compare: results folder {out} exists: expected --resume, or another folder with --out\n"
     assert capsys.readouterr().err == expected
     assert compare.main([*again, "--resume"]) == 0
-    assert "all 2 runs are finished already" in capsys.readouterr().out
+    assert "all 2 runs are finished" in capsys.readouterr().out
     assert compare.main([*again, "--resume", "--updates", "5"]) == 2
     assert capsys.readouterr().err == (
         f"compare: results folder {out} holds another comparison; tasks.relay.updates was 4, now 5: "
@@ -106,44 +164,29 @@ def test_a_folder_that_holds_a_comparison(whole, preset, capsys):
     )
 
 
-def test_problems_that_changed_under_their_path_are_not_gone_on_with(tmp_path, capsys):
-    problems = tmp_path / "own.jsonl"
-    lines = [{"q": f"{i} + {i} = ?", "a": str(2 * i)} for i in range(16)]
-    problems.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    preset = tmp_path / "own.toml"
-    preset.write_text(SMALL + f'\n[transfer.own]\ndataset = "custom"\npath = "{problems}"\n'
-                      'columns = {prompt = "q", answer = "a"}\n')  # fmt: skip
-    command = ["--preset", str(preset), "--out", str(tmp_path / "r"), "--arms", "untrained", "--updates", "0"]
-    assert compare.main([*command, "--workers", "1"]) == 0
-    problems.write_text(problems.read_text().replace('"a": "', '"a": "1'))
-    capsys.readouterr()
-    assert compare.main([*command, "--resume"]) == 2
-    errors = capsys.readouterr().err
-    assert 'was begun on other problems; task relay: transfer.own.sha256 was "' in errors and errors.count("\n") == 1
-
-
-def test_killed_in_mid_run_it_goes_on_inside_the_run_to_the_same_rows(tmp_path, preset, whole):
-    out = tmp_path / "killed"
-    process = start("--preset", preset, "--out", out, "--workers", "1")
-    for line in process.stdout:
-        if "relay ippo seed 0: update 2/4, sampled" in line:
-            break
-    checkpoints = out / "cells" / "relay-ippo-lr0.001-0" / "checkpoints"
-    while not (checkpoints / "000002").exists():
-        time.sleep(0.01)
-    process.kill()
-    process.communicate(timeout=60)
-    assert not (checkpoints / "000004").exists() and not (out / "rows.jsonl").exists()
-    resumed = run("--preset", preset, "--out", out, "--resume")
-    assert resumed.returncode == 0, resumed.stderr
-    assert "2 runs (1 of them go on inside)" in resumed.stdout
-    assert "ippo seed 0: update 2/4" not in resumed.stdout and "ippo seed 0: update 4/4" in resumed.stdout
-    assert without_times(out) == without_times(whole[0])
-    assert [p.name for p in checkpoints.iterdir()] == ["000004"]
-
-
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_stopped_it_says_how_to_go_on_and_keeps_the_rows(tmp_path, preset, number, code):
+def test_a_signal_stops_the_runs_writes_the_rows_and_tells_how_to_resume(
+    tmp_path, whole, preset, number, code, monkeypatch, capsys
+):
+    """One run is finished, the other one is in the hands of a light worker when the signal comes."""
+    out = tmp_path / "results"
+    shutil.copytree(whole, out, ignore=shutil.ignore_patterns("relay-marft-*"))
+    (out / "rows.jsonl").unlink()
+    monkeypatch.setattr(workers, "_work", light_workers.send_a_row_and_hang)
+    monkeypatch.setattr(progress.Progress, "report", lambda self, event: os.kill(os.getpid(), number))
+    words = ["--preset", str(preset), "--out", str(out), "--workers", "1", "--resume"]
+    monkeypatch.setattr(sys, "argv", ["benchmarks/compare.py", *words])
+    assert compare.main(words) == code
+    errors = capsys.readouterr().err
+    assert errors.startswith("\nstopped; resume with: python")
+    assert errors.endswith(f"benchmarks/compare.py {' '.join(words)}\n")
+    assert {row["kind"] for row in rows_of(out)} == {"comparison", "run", "train", "eval"}
+    assert multiprocessing.active_children() == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_to_the_real_process(tmp_path, preset, number, code):
     out = tmp_path / "results"
     process = start("--preset", preset, "--out", out, "--workers", "1")
     for line in process.stdout:
@@ -153,12 +196,12 @@ def test_stopped_it_says_how_to_go_on_and_keeps_the_rows(tmp_path, preset, numbe
     _, errors = process.communicate(timeout=60)
     assert process.returncode == code
     command = f"benchmarks/compare.py --preset {preset} --out {out} --workers 1 --resume"
-    assert errors.startswith(f"{BEGUN}\nstopped; go on with: python") and errors.endswith(f"{command}\n")
-    assert {row["kind"] for row in rows_of(out)} >= {"run", "cell", "eval"}
+    assert errors.startswith(f"{BEGUN}\nstopped; resume with: python") and errors.endswith(f"{command}\n")
+    assert {row["kind"] for row in rows_of(out)} >= {"comparison", "run", "eval"}
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_stopped_while_it_is_still_being_imported_it_is_one_line(tmp_path, preset, number):
+def test_a_signal_during_the_imports_is_one_line(tmp_path, preset, number):
     process = start("--preset", preset, "--out", tmp_path / "results")
     maps = Path(f"/proc/{process.pid}/maps")
     while "libtorch" not in maps.read_text():  # torch is being imported, and after it a good deal more
@@ -166,22 +209,27 @@ def test_stopped_while_it_is_still_being_imported_it_is_one_line(tmp_path, prese
     process.send_signal(number)
     output, errors = process.communicate(timeout=60)
     assert process.returncode == 128 + number and output == ""
-    assert errors.startswith(f"{BEGUN}\nstopped; go on with: ") and errors.count("\n") == 3
+    assert errors.startswith(f"{BEGUN}\nstopped; resume with: ") and errors.count("\n") == 3
     assert not (tmp_path / "results").exists()
 
 
-def test_it_says_that_it_has_begun_before_torch_is_imported():
-    program = (
-        "import importlib.abc, importlib.util, os, runpy, sys\n"
-        "class Strike(importlib.abc.MetaPathFinder):\n"
-        "    def find_spec(self, name, path, target=None):\n"
-        "        if name == 'torch': os.write(2, b'torch'); os._exit(0)\n"
-        "importlib.util.find_spec = lambda name, package=None: True\n"  # baselines asks whether torch is there
-        "sys.meta_path.insert(0, Strike())\n"
-        "runpy.run_path('benchmarks/compare.py', run_name='__main__')\n"
-    )
+def test_the_imports_are_announced_before_torch_is_imported():
+    program = BLOCK_TORCH + "runpy.run_path('benchmarks/compare.py', run_name='__main__')\n"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT)
     assert (done.stdout, done.stderr) == ("", f"{BEGUN}torch")
+
+
+def test_help_imports_no_torch():
+    names = ("compare", "evaluate", "report", "grading", "throughput")
+    program = BLOCK_TORCH + (
+        f"for name in {names}:\n"
+        "    sys.argv = [name, '--help']\n"
+        "    try: runpy.run_path(f'benchmarks/{name}.py', run_name='__main__')\n"
+        "    except SystemExit as end: assert end.code == 0\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    assert done.stdout.count("usage: ") == len(names)
 
 
 @pytest.mark.slow
@@ -190,115 +238,16 @@ def test_a_killed_parent_leaves_no_workers_behind(tmp_path, preset):
     for line in process.stdout:
         if "update 0/4" in line:
             break
-    workers = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    assert workers
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    assert children
     process.kill()
     process.wait()
     deadline = time.monotonic() + 30
-    while any(_runs(pid) for pid in workers) and time.monotonic() < deadline:
+    while any(_runs(pid) for pid in children) and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert not any(_runs(pid) for pid in workers)
+    assert not any(_runs(pid) for pid in children)
 
 
 def _runs(pid):
     stat = Path(f"/proc/{pid}/stat")
     return stat.exists() and stat.read_text().rsplit(")", 1)[1].split()[0] != "Z"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--preset", "quik"], ", or the path of a .toml file (did you mean 'quick'?)"),
-        (["--arms", "ippo", "marfft"], "arm='marfft': expected one of ippo, mappo"),
-        (["--learning-rates", "1e-3", "-1"], "learning_rates=[0.001, -1.0]: expected a list of different positive"),
-        (["--model", "smolm2"], "model='smolm2': expected tiny, tiny-report, smollm2-135m"),
-        (["--seeds", "0"], "seeds=0"),
-        (["--updates", "-1"], "updates=-1: expected at least 0"),
-        (["--workers", "0"], "--workers 0: expected at least 1"),
-        (["--dataset", "gsm9k"], "dataset='gsm9k': expected one of"),
-        (["--dataset", "gsm8k", "--path", "no/such/folder"], "no/such/folder"),
-    ],
-)
-def test_wrong_options_are_one_line(arguments, message, tmp_path, capsys):
-    assert compare.main([*arguments, "--out", str(tmp_path / "r")]) == 2
-    errors = capsys.readouterr().err
-    assert errors.startswith("compare: ") and message in errors
-    assert not (tmp_path / "r").exists()
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("arms = [", "Invalid value|Unclosed|Expected"),
-        ('arms = ["ippo"]', "expected arms and tasks"),
-        (SMALL + "\n[setings]\nclip = 1\n", r"no key 'setings' \(did you mean 'settings'\?\)"),
-        (SMALL.replace("[tasks.relay.arguments]", "[tasks.relay.argments]"), r"tasks.relay has no key 'argments'"),
-        (SMALL.replace("learning_rate", "leaning_rate"), "no field 'leaning_rate'"),
-        (SMALL.replace('"relay"', '"relai"'), "dataset='relai'"),
-        (SMALL.replace("max_new_tokens", "max_tokens"), "max_tokens"),
-    ],
-)
-def test_wrong_presets_are_named(text, message, tmp_path, capsys):
-    path = tmp_path / "bad.toml"
-    path.write_text(text)
-    assert compare.main(["--preset", str(path), "--out", str(tmp_path / "r")]) == 2
-    errors = capsys.readouterr().err
-    assert __import__("re").search(message, errors), errors
-    assert "Traceback" not in errors
-
-
-def test_a_transfer_data_set_is_played_by_each_task_s_own_team():
-    built = compare.grid_of(compare.parse(["--preset", "quick", "--dataset", "one_step"]))
-    compare.check_tasks(built)
-    teams = {run.task: run.transfer["one_step"]["team"] for run in built.runs()}
-    assert teams == {"relay": "duo", "report_8": "panel_8"}
-    built = compare.grid_of(compare.parse(["--preset", "rounds", "--dataset", "one_step", "--path", "x"]))
-    own = {"dataset": "one_step", "team": "panel_4", "rounds": 3, "memory": "none", "path": "x"}
-    assert built.runs()[0].transfer == {"one_step": own}
-
-
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        (
-            '[transfer.hard]\ndataset = "one_step"\nteam = "panel_2"',
-            "transfer data set 'hard' has the agents agent_0, ",
-        ),
-        ('[bases]\nactor_1 = "tiny"', "bases: agent='actor_1': expected one of reasoner_0, actor_0"),
-        ('[scripted]\nactor_1 = "a.txt"', "scripted: agent='actor_1': expected one of"),
-        ('[scripted]\nactor_0 = "no/such.txt"', "no/such.txt"),
-        ('[sharing]\nactor_1 = "one"', "sharing: agent='actor_1': expected one of"),
-        ('[sharing]\nactor_0 = "a"\nreasoner_0 = "a"\n[bases]\nactor_0 = "tiny-report"', "expected one base"),
-    ],
-)
-def test_what_does_not_fit_the_agents_is_said_before_any_work(more, message, tmp_path, capsys):
-    path = tmp_path / "bad.toml"
-    path.write_text(f"{SMALL}\n{more}\n")
-    assert compare.main(["--preset", str(path), "--out", str(tmp_path / "r")]) == 2
-    errors = capsys.readouterr().err
-    assert errors.startswith("compare: task relay, arm ippo: ") and message in errors and errors.count("\n") == 1
-    assert not (tmp_path / "r").exists()
-
-
-@pytest.mark.parametrize("frozen", [["actor_1"], ["actor_0"]])
-def test_frozen_agents_fit_too(frozen):
-    sharing = {"actor_0": "one", "reasoner_0": "one"}
-    tasks = {"relay": {"arguments": {"dataset": "relay"}, "sharing": sharing, "frozen": frozen}}
-    with pytest.raises(grid.GridError, match="task relay, arm marft: frozen"):
-        compare.check_tasks(grid.Grid(arms=("marft",), tasks=tasks))
-
-
-@pytest.mark.parametrize("name", sorted(p.stem for p in grid.PRESETS.glob("*.toml")))
-def test_every_preset_is_valid_and_says_what_it_needs(name):
-    compare.check_tasks(load_preset(name))
-    header = (grid.PRESETS / f"{name}.toml").read_text().split("\narms")[0]
-    for words in ("Hardware:", "Time:", f"python benchmarks/compare.py --preset {name}"):
-        assert words in header and all(line.startswith("#") for line in header.splitlines())
-
-
-def test_both_arms_meet_the_same_problems_in_the_same_order(preset):
-    from baselines.runs.run import Run
-
-    one, two = (Run(config) for config in load_preset(str(preset)).runs())
-    assert [one.problems(u).tolist() for u in (1, 2)] == [two.problems(u).tolist() for u in (1, 2)]
-    assert one.problems(1).tolist() != one.problems(2).tolist()

@@ -1,10 +1,12 @@
-"""evaluate.py: a team that suits the data, every agent's part shown, faults told in a line."""
+"""evaluate.py: the default team, transcripts and rows; wrong options are one line."""
 
 import json
 
 import pytest
 
 from benchmarks import evaluate
+from benchmarks.analysis import rows_schema
+from benchmarks.experiment import untrained_team
 
 
 @pytest.mark.parametrize(
@@ -18,13 +20,13 @@ from benchmarks import evaluate
     ],
 )
 def test_the_team_suits_the_data_and_the_model(model, dataset, team):
-    config = evaluate.config_of(evaluate.parse(["--model", model]), dataset)
+    config = untrained_team.config_of(evaluate.parse(["--model", model]), dataset)
     assert config.environment_arguments["team"] == team
     assert config.decoding.temperature == (1.0 if model.startswith("tiny") else 0.7)
     assert config.decoding.stop_at_newline == (team == "duo_guided")
 
 
-def test_a_transcript_shows_what_each_agent_alone_reads_and_the_verdicts(tmp_path, capsys):
+def test_a_transcript_has_the_private_parts_and_the_verdicts(tmp_path, capsys):
     out = tmp_path / "rows.jsonl"
     words = ["--model", "tiny", "--dataset", "relay", "--items", "4", "--show", "2", "--out", str(out)]
     assert evaluate.main(words) == 0
@@ -32,14 +34,14 @@ def test_a_transcript_shows_what_each_agent_alone_reads_and_the_verdicts(tmp_pat
     assert text.count("only reasoner_0 reads: ") == text.count("only actor_0 reads: ") == 2
     assert text.count("gold: ") == text.count("=> ") == 2 and "(actor_0 " in text
     assert "tiny duo on relay, greedy: accuracy " in text and "no answer " in text and "not graded 0.0% (0)" in text
-    row = json.loads(out.read_text())
+    row = rows_schema.check_row(json.loads(out.read_text()), "rows.jsonl, line 1")
     assert (row["kind"], row["arm"], row["n"], row["answers"]) == ("eval", "untrained", 4, 4)
 
 
-def test_items_without_any_verdict_have_no_accuracy():
-    config = evaluate.config_of(evaluate.parse(["--model", "tiny"]), "relay")
+def test_without_any_verdict_there_is_no_accuracy():
+    config = untrained_team.config_of(evaluate.parse(["--model", "tiny"]), "relay")
     row = {"n": 0, "answers": 0, "no_answer": 0, "not_graded": 3, "item_score": [], "accuracy": None}
-    assert evaluate.summary(config, "greedy", row) == (
+    assert untrained_team.summary(config, "greedy", row) == (
         "tiny duo on relay, greedy: nothing graded; no answer 0.0% (0), not graded 100.0% (3)"
     )
 
@@ -59,9 +61,9 @@ def test_wrong_options_are_one_line(words, message, capsys):
     assert errors.startswith("evaluate: ") and message in errors and errors.count("\n") == 1
 
 
-def test_a_file_that_cannot_be_written_is_one_line(capsys):
+def test_an_unwritable_file_is_one_line_before_the_first_evaluation(capsys):
     words = ["--model", "tiny", "--dataset", "relay", "--items", "2", "--out", "/proc/rows.jsonl"]
     assert evaluate.main(words) == 2
     output, errors = capsys.readouterr()
-    assert output == ""  # before anything is played
+    assert output == ""
     assert errors.startswith("evaluate: ") and "/proc/rows.jsonl" in errors and errors.count("\n") == 1

@@ -1,4 +1,4 @@
-"""The record of code and data, and the negative control."""
+"""Provenance: hashes of code and problems, and the negative control."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from benchmarks.experiment.provenance import data_of, fingerprint, sources_hash
 RUN = RunConfig(arm="ippo", environment_arguments={"dataset": "report", "team": "panel_2"})
 
 
-def test_problems_are_named_by_their_hash_and_a_team_that_says_nothing_scores_nothing():
+def test_problems_have_a_hash_and_a_team_that_answers_nothing_scores_0():
     data = data_of(RUN)
     assert data == data_of(RUN) and data["negative_control"] == 0.0
     assert data["train"]["sha256"] != data["test"]["sha256"] and data["train"]["size"] is None
@@ -17,7 +17,7 @@ def test_problems_are_named_by_their_hash_and_a_team_that_says_nothing_scores_no
     assert other["train"]["sha256"] != data["train"]["sha256"]
 
 
-def test_transfer_data_are_named_by_their_hash_too():
+def test_transfer_data_sets_have_a_hash_too():
     one, other = (
         data_of(replace(RUN, transfer={"more": {"dataset": "one_step", "team": "panel_2", "seed": seed}}))
         for seed in (0, 1)
@@ -26,20 +26,20 @@ def test_transfer_data_are_named_by_their_hash_too():
     assert "transfer" not in data_of(RUN)
 
 
-def test_a_gold_alone_changes_the_hash():
+def test_the_hash_covers_the_golds():
     task = marft_envs.math_v0.env(dataset="one_step").unwrapped.task
 
-    class Turned:
+    class OtherGolds:
         size = 8
 
         def problem(self, index):
             return replace(task.problem(index), gold="0")
 
-    assert fingerprint(Turned())["size"] == 8
-    assert fingerprint(Turned())["sha256"] != fingerprint(task)["sha256"]
+    assert fingerprint(OtherGolds())["size"] == 8
+    assert fingerprint(OtherGolds())["sha256"] != fingerprint(task)["sha256"]
 
 
-def test_the_hash_of_the_sources_follows_every_module(tmp_path):
+def test_the_hash_of_the_sources_covers_names_and_contents(tmp_path):
     (tmp_path / "baselines").mkdir()
     module = tmp_path / "baselines" / "a.py"
     module.write_text("x = 1\n")

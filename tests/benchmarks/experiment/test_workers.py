@@ -1,4 +1,4 @@
-"""The processes of a comparison: one that fails or dies costs its own run and no other."""
+"""Worker processes of a comparison: a run that fails, or whose process dies, affects no other run."""
 
 import multiprocessing
 import os
@@ -6,14 +6,19 @@ import signal
 import time
 from dataclasses import replace
 from multiprocessing.connection import Connection
+from types import SimpleNamespace
 
 import pytest
 
-from benchmarks.experiment import results_folder, workers
+from benchmarks.experiment import workers
 from benchmarks.experiment.grid import Grid
+from benchmarks.experiment.results_folder import ResultsFolder
+from tests.benchmarks.experiment import light_workers
+
+NO_FOLDERS = SimpleNamespace(run_folder=lambda run: "")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def small():
     return Grid(
         arms=("ippo", "marft"),
@@ -26,46 +31,75 @@ def small():
 
 
 @pytest.fixture
-def folder(tmp_path, small):
-    found = results_folder.Results(tmp_path / "results")
-    found.open(small, resume=False)
-    return found
+def light(monkeypatch):
+    monkeypatch.setattr(workers, "_work", light_workers.do_as_told)
 
 
-def test_a_run_that_fails_is_told_in_a_line_and_the_others_are_kept(small, folder):
-    good, bad = small.runs()
-    bad = replace(bad, model="no/such-model")
-    events = list(workers.execute([bad, good], folder, workers=1))
-    assert [e.kind for e in events if e.kind != "row"] == ["failed", "done"]
-    error = next(e for e in events if e.kind == "failed").row["error"]
-    assert "no/such-model" in error and "Traceback" not in error
+def test_a_run_that_fails_is_reported_in_one_line_and_the_next_one_is_done(small, tmp_path):
+    """The body of a worker, called in this process: no model of that name, then a run that can be trained."""
+    folder = ResultsFolder(tmp_path / "results")
+    folder.open(small, resume=False)
+    good, other = small.runs()
+    bad = replace(other, model="no/such-model")
+    ours, theirs = multiprocessing.Pipe()
+    for run in (bad, good):
+        ours.send((run, str(folder.run_folder(run))))
+    before = signal.getsignal(signal.SIGTERM)
+    receive = theirs.recv
+
+    class TwoRuns:
+        """The worker's end of the pipe, which is closed after two runs."""
+
+        left = 2
+        send = theirs.send
+
+        def recv(self):
+            self.left -= 1
+            if self.left < 0:
+                raise EOFError
+            return receive()
+
+    try:
+        workers._work(TwoRuns())
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    events = []
+    while ours.poll():
+        events.append(ours.recv())
+    kinds = [kind for kind, _ in events]
+    assert kinds[0] == "failed" and kinds[-1] == "done" and set(kinds[1:-1]) == {"row"}
+    assert "no/such-model" in events[0][1]["error"] and "Traceback" not in events[0][1]["error"]
+    assert not any(key.startswith("item_") for _, row in events for key in row)
     assert folder.finished(good) and not folder.finished(bad)
 
 
-def test_a_worker_that_is_killed_costs_its_run_and_no_other(small, folder):
-    first, second = small.runs()
-    events = workers.execute([first, second], folder, workers=1)
-    assert next(events).row["kind"] == "eval"
+def test_runs_are_done_one_after_the_other_by_one_worker(light):
+    events = [(event.kind, event.run) for event in workers.execute(["failed", "done"], NO_FOLDERS, workers=1)]
+    assert events == [("row", "failed"), ("failed", "failed"), ("row", "done"), ("done", "done")]
+
+
+def test_a_killed_worker_costs_its_run_and_no_other(light):
+    events = workers.execute(["hang", "done"], NO_FOLDERS, workers=1)
+    assert next(events).kind == "row"
     for process in multiprocessing.active_children():
         os.kill(process.pid, signal.SIGKILL)
-    told = [event for event in events if event.kind != "row"]
-    assert [(e.kind, e.run.arm) for e in told] == [("failed", "ippo"), ("done", "marft")]
-    assert "its process was killed by signal 9" in told[0].row["error"]
-    again = [e.kind for e in workers.execute([first], folder, workers=1)]
-    assert again[-1] == "done" and folder.finished(first)
+    ends = [event for event in events if event.kind != "row"]
+    assert [(event.kind, event.run) for event in ends] == [("failed", "hang"), ("done", "done")]
+    assert "its process was killed by signal 9" in ends[0].row["error"]
 
 
-def test_closing_it_ends_every_worker(small, folder):
-    events = workers.execute(small.runs(), folder, workers=2)
+def test_closing_the_events_ends_every_worker(light):
+    events = workers.execute(["hang", "hang"], NO_FOLDERS, workers=2)
     next(events)
     assert len(multiprocessing.active_children()) == 2
     events.close()
     assert multiprocessing.active_children() == []
 
 
-def test_a_worker_has_ended_before_its_pipe_is_closed(small, folder, monkeypatch):
-    """It would otherwise write a row into a pipe that nobody reads, and leave a traceback on the terminal. SIGTERM ends
-    it, though it inherits that SIGTERM is ignored."""
+def test_a_real_worker_ends_on_sigterm_before_its_pipe_is_closed(small, tmp_path, monkeypatch):
+    """It inherits that SIGTERM is ignored. If the pipe were closed first, it would print a traceback."""
+    folder = ResultsFolder(tmp_path / "results")
+    folder.open(small, resume=False)
     before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
         events = workers.execute(small.runs(), folder, workers=1)
@@ -84,26 +118,15 @@ def test_a_worker_has_ended_before_its_pipe_is_closed(small, folder, monkeypatch
     assert alive == [False] and process.exitcode == -signal.SIGTERM
 
 
-def floods(connection):
-    """A worker that writes more than its pipe takes."""
-    while True:
-        connection.send("row" * 10_000)
-
-
-def deaf(connection):
-    """A worker that nothing but SIGKILL ends."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    connection.send("row")
-    time.sleep(600)
-
-
-@pytest.mark.parametrize(("work", "number"), [(floods, signal.SIGTERM), (deaf, signal.SIGKILL)])
-def test_a_worker_ends_whatever_it_does(work, number, monkeypatch, capfd):
-    monkeypatch.setattr(workers, "_work", work)
-    monkeypatch.setattr(workers, "_LAST_WORDS_S", 10.0 if work is floods else 0.2)
+@pytest.mark.parametrize(
+    ("name", "number"), [("flood", signal.SIGTERM), ("ignore_sigterm", signal.SIGKILL)], ids=["flood", "ignore_sigterm"]
+)
+def test_a_worker_ends_whatever_it_does(name, number, monkeypatch, capfd):
+    monkeypatch.setattr(workers, "_work", getattr(light_workers, name))
+    monkeypatch.setattr(workers, "_STOP_S", 10.0 if name == "flood" else 0.2)
     worker = workers.Worker()
     assert worker.connection.poll(60)
-    time.sleep(0.2)  # the pipe is full
-    worker.end()
+    time.sleep(0.2)  # until the pipe is full
+    worker.stop()
     assert worker.process.exitcode == -number and worker.connection.closed
     assert capfd.readouterr().err == ""
