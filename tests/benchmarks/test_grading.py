@@ -1,4 +1,4 @@
-"""The command for case files, and the table of the speed run on a handful of answers."""
+"""grading.py: case files, and the table of the speed benchmark on a few answers."""
 
 import json
 import re
@@ -47,37 +47,37 @@ def test_the_case_file_of_the_guide_has_no_errors(tmp_path):
     assert (summary["cases"], summary["errors"]) == (2, 0)
 
 
-def test_the_help_says_what_stands_in_a_case_file(capsys):
+def test_the_help_describes_every_field_of_a_case_file(capsys):
     with pytest.raises(SystemExit) as end:
         grading.parse(["cases", "--help"])
-    told = capsys.readouterr().out
+    text = capsys.readouterr().out
     fields = {field for kind in grading.KINDS for field in kind.fields} | {
         "checker",
         "time_limit",
         "category",
         "policy",
     }
-    assert end.value.code == 0 and [field for field in sorted(fields) if field not in told] == []
-    assert "expected: true or false" in told and 'expected: "pass", "fail", or "any"' in told
+    assert end.value.code == 0 and [field for field in sorted(fields) if field not in text] == []
+    assert "expected: true or false" in text and 'expected: "pass", "fail", or "any"' in text
 
 
-def test_another_kind_of_case_plugs_in(tmp_path, monkeypatch):
-    """Kinds are told by their fields; a file may hold several."""
+def test_another_kind_of_case_can_be_added(tmp_path, monkeypatch):
+    """Kinds are recognised by their fields, and a file may hold several."""
     kind = grading.Kind(
         "sums", frozenset(("a", "b")), lambda case: grading.Outcome("no" * (case["a"] < case["b"]), 0.5)
     )
     monkeypatch.setattr(grading, "KINDS", (*grading.KINDS, kind))
-    said = []
+    lines = []
     path = write(tmp_path / "c.jsonl", [CASES[0], {"a": 1, "b": 2, "id": "x"}, {"a": 2, "b": 1}])
-    assert grading.run_cases(path, said.append) == {"cases": 3, "errors": 1, "policy": 0, "worst_s": 0.5}
-    assert said[0] == "error x sums: no"
+    assert grading.run_cases(path, lines.append) == {"cases": 3, "errors": 1, "policy": 0, "worst_s": 0.5}
+    assert lines[0] == "error x sums: no"
 
 
-def test_a_fault_is_never_a_right_verdict(monkeypatch):
+def test_a_fault_of_the_grader_is_a_wrong_verdict(monkeypatch):
     from marft_envs.verdict import Verdict
 
     monkeypatch.setattr(grading, "grade", lambda *_: Verdict.not_graded("broken"))
-    assert "not_graded" in grading.judge_mathematics(CASES[3]).wrong
+    assert "not_graded" in grading.judge_mathematics(CASES[3]).mistake
 
 
 @pytest.mark.parametrize(
@@ -86,16 +86,16 @@ def test_a_fault_is_never_a_right_verdict(monkeypatch):
         ('{"gold": "1"', "line 1: not valid JSON"),
         (
             '{"gold": "1"}',
-            "line 1: fields gold, expected those of a known kind of case (mathematics: answer, expected, gold",
+            "line 1: fields gold; expected those of a known kind of case (mathematics: answer, expected, gold",
         ),
-        ("[1]", "line 1: fields list, expected"),
+        ("[1]", "line 1: fields list; expected"),
         (
             '{"gold": "1", "answer": "1", "expected": "correct"}',
-            "line 1: expected='correct' of a mathematics case, not true or false",
+            "line 1: expected='correct' in a mathematics case; must be true or false",
         ),
         (
             '{"kind": "stdin", "program": "", "tests": [], "expected": true}',
-            'line 1: expected=True of a code case, not "pass" or "fail" or "any"',
+            'line 1: expected=True in a code case; must be "pass" or "fail" or "any"',
         ),
         (
             '{"kind": "assert", "program": "", "tests": [{"test_code": "assert ("}], "expected": "fail"}',
@@ -104,7 +104,7 @@ def test_a_fault_is_never_a_right_verdict(monkeypatch):
         (None, "cannot be read"),
     ],
 )
-def test_files_that_cannot_be_used(tmp_path, text, message, capsys):
+def test_a_case_file_that_cannot_be_used_is_named(tmp_path, text, message, capsys):
     path = tmp_path / "c.jsonl"
     if text is not None:
         path.write_text(text)
@@ -113,22 +113,22 @@ def test_files_that_cannot_be_used(tmp_path, text, message, capsys):
     assert message in error and "Traceback" not in error
 
 
-def test_inputs_are_what_they_say(monkeypatch):
-    """Each verdict that an input calls right is the grader's; so its table of false verdicts can be believed."""
-    monkeypatch.delenv("MARFT_DATA", raising=False)  # the golds of its own
+def test_our_grader_agrees_with_the_inputs(monkeypatch):
+    """Every input has the verdict of our grader, so the table of false verdicts can be trusted."""
+    monkeypatch.delenv("MARFT_DATA", raising=False)  # use the generated golds
     groups = dict(groups_of_items(None, 60))
     assert list(groups) == ["integers", "MATH golds", "hostile"]
     assert len(groups["hostile"]) >= 20
     for name in ("integers", "MATH golds"):
-        assert {item.right for item in groups[name]} == {True, False}
+        assert {item.correct for item in groups[name]} == {True, False}
         for item in groups[name]:
-            assert (grade(item.reply, item.gold).outcome is Outcome.CORRECT) == item.right, item
+            assert (grade(item.reply, item.gold).outcome is Outcome.CORRECT) == item.correct, item
     assert len({item.gold for item in groups["MATH golds"]}) == len(GOLDS)
     with pytest.raises(FileNotFoundError, match="no such folder"):
         groups_of_items(Path("nowhere"), 10)
 
 
-def test_measure_counts():
+def test_measure_counts_false_verdicts_and_failures():
     items = [
         Item("a", "1", True),
         Item("b", "1", False),
@@ -149,7 +149,7 @@ def test_measure_counts():
     assert text.endswith("g: ours is 10.0 times math-verify")
 
 
-def test_math_verify_runs_by_itself_and_is_killed_when_it_hangs(monkeypatch):
+def test_math_verify_has_a_process_that_is_killed_when_it_hangs(monkeypatch):
     pytest.importorskip("math_verify", reason="needs math-verify: pip install marft-envs[math]")
     with rivals.MathVerify(hang_s=20) as rival:
         assert rival.judge(Item(r"\boxed{\frac{2}{4}}", r"\frac12", True))[0] is True
@@ -165,6 +165,6 @@ def test_math_verify_runs_by_itself_and_is_killed_when_it_hangs(monkeypatch):
         rival.judge(Item(r"\boxed{3}", "4", False))
 
 
-def test_strings():
+def test_string_equality():
     assert rivals.strings(Item(r"so \boxed{\frac{1}{2}}.", r"\frac{1}{2}", True))[0] is True
     assert rivals.strings(Item(r"so \boxed{0.5}.", r"\frac{1}{2}", True))[0] is False

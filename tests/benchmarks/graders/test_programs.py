@@ -1,4 +1,4 @@
-"""Judging code cases, and the speed table: every runner really grades, on a handful of programs."""
+"""Verdicts on code cases, and the speed table: every runner grades a few programs."""
 
 import json
 import os
@@ -14,11 +14,11 @@ from marft_envs.sandbox import LocalSandbox, SandboxUnavailable
 
 ROOT = Path(__file__).resolve().parents[3]
 TESTS = [("1 2\n", "3\n"), ("4 5\n", "9\n")]
-RIGHT = "print(sum(map(int, input().split())))"
+CORRECT = "print(sum(map(int, input().split())))"
 CASES = [
-    {"id": "a", "kind": "stdin", "program": RIGHT, "tests": [{"input": "1 2", "output": "3"}], "expected": "pass"},
+    {"id": "a", "kind": "stdin", "program": CORRECT, "tests": [{"input": "1 2", "output": "3"}], "expected": "pass"},
     {"id": "b", "kind": "stdin", "program": "print(4)", "tests": [{"input": "", "output": "3"}], "expected": "pass"},
-    {"id": "c", "kind": "stdin", "program": RIGHT, "tests": [{"input": "1 2", "output": "3"}], "expected": "fail"},
+    {"id": "c", "kind": "stdin", "program": CORRECT, "tests": [{"input": "1 2", "output": "3"}], "expected": "fail"},
     {"id": "d", "kind": "call", "program": "", "tests": [{"fn": "f", "args": [], "expected": 1}], "expected": "any"},
 ]  # fmt: skip
 
@@ -34,15 +34,15 @@ def _sandbox():
 def test_code_cases_from_the_command(tmp_path):
     path = tmp_path / "c.jsonl"
     path.write_text("".join(json.dumps(case) + "\n" for case in CASES))
-    said = []
-    summary = grading.run_cases(path, said.append)
+    lines = []
+    summary = grading.run_cases(path, lines.append)
     assert (summary["cases"], summary["errors"]) == (4, 2)
-    assert said[0].startswith('error b code: expected pass, got wrong ("failed; test 1 of 1: wrong (output')
-    assert said[1] == "error c code: expected fail, got correct ('passed 1 of 1 tests')"
-    assert said[2].startswith("cases=4 errors=2 policy=0 worst_s=")
+    assert lines[0].startswith('error b code: expected pass, got wrong ("failed; test 1 of 1: wrong (output')
+    assert lines[1] == "error c code: expected fail, got correct ('passed 1 of 1 tests')"
+    assert lines[2].startswith("cases=4 errors=2 policy=0 worst_s=")
 
 
-def test_a_fault_is_an_error_whatever_is_expected(monkeypatch):
+def test_a_fault_of_the_grader_is_an_error_whatever_is_expected(monkeypatch):
     def fails(*_, **__):
         from marft_envs.coding import TestOutcome, TestReport, TestResult
 
@@ -53,7 +53,7 @@ def test_a_fault_is_an_error_whatever_is_expected(monkeypatch):
 
 
 def test_a_hostile_case_is_judged_in_a_private_mount_namespace(monkeypatch):
-    """A harmless program of that category; the judge's own process says where it was."""
+    """The program is harmless, but of the category "hostile"."""
     words = []
     run = subprocess.run
     monkeypatch.setattr(programs.subprocess, "run", lambda w, **k: words.append(w) or run(w, **k))
@@ -65,7 +65,7 @@ def test_a_hostile_case_is_judged_in_a_private_mount_namespace(monkeypatch):
     assert words[-1][0] == "unshare" and words[-1][-1] == "--judge"
     monkeypatch.setattr(programs.shutil, "which", lambda name: None)
     wrong, _ = programs.judge_code({**CASES[2], "category": "hostile"})
-    assert wrong == "not run: it is hostile, and no private mount namespace can be made here"
+    assert wrong == "not run: the program is hostile, and no private mount namespace can be made on this machine"
 
 
 def runners():
@@ -73,12 +73,12 @@ def runners():
 
 
 def test_every_runner_grades():
-    """Each says yes to a right program, and no to one that fails the second test only."""
+    """Each accepts a correct program, and rejects one that fails the second test only."""
     compared = runners()
     assert {"cold python", "manager + process"} < set(compared)
     assert any(name.startswith("ours: ") for name in compared)
     for name, runner in compared.items():
-        assert runner(RIGHT, TESTS) is True, name
+        assert runner(CORRECT, TESTS) is True, name
         assert runner("print(3)", TESTS) is False, name
 
 
@@ -87,22 +87,22 @@ def test_measure_counts_programs_tests_and_wrong_verdicts():
     row = programs.measure(lambda program, tests: next(answers), "", 3, 1, 0.0)
     assert row["wrong"] == 0 and row["tests_per_s"] == pytest.approx(3 * row["programs_per_s"])
     row = programs.measure(lambda program, tests: next(answers), "", 3, 1, 0.0)
-    assert row["wrong"] == 1  # the first run is not timed, and counted all the same
+    assert row["wrong"] == 1  # the first run is not timed, but its verdict counts
     assert row["p50_ms"] <= row["p99_ms"]
 
 
-def test_the_table_has_a_line_for_each_and_tells_the_ratio(monkeypatch):
-    monkeypatch.setattr(programs, "PROGRAMS", {"plain": RIGHT})
+def test_the_table_has_a_line_for_each_runner_with_the_ratio(monkeypatch):
+    monkeypatch.setattr(programs, "PROGRAMS", {"plain": CORRECT})
     monkeypatch.setattr(programs, "TESTS", (1, 2))
     two = [("ours: landlock", lambda program, tests: True), ("cold python", lambda program, tests: True)]
     monkeypatch.setattr(programs, "runners", lambda: iter(two))
-    said = []
-    rows = programs.run_speed(0.0, 0, said.append)
+    lines = []
+    rows = programs.run_speed(0.0, 0, lines.append)
     assert [(row["tests"], row["runner"]) for row in rows] == [(n, name) for n in (1, 2) for name, _ in two]
-    assert len(said) == 2 + 4 and said[3].endswith("| 1.0 |") and said[3].startswith("| plain | 1 | cold python | ")
+    assert len(lines) == 2 + 4 and lines[3].endswith("| 1.0 |") and lines[3].startswith("| plain | 1 | cold python | ")
 
 
-def test_the_busy_processes_end():
+def test_busy_processes_end_with_the_block():
     with programs.busy(1):
         busy = subprocess.run(["ps", "--ppid", str(os.getpid()), "-o", "args="], capture_output=True, text=True).stdout
         assert busy.count("while True: pass") == (os.cpu_count() or 1)
@@ -110,14 +110,14 @@ def test_the_busy_processes_end():
     assert "while True: pass" not in left
 
 
-def test_the_command_makes_the_table(monkeypatch):
-    asked = []
-    monkeypatch.setattr(grading, "run_programs", lambda *arguments: asked.append(arguments))
+def test_the_command_passes_its_options_on(monkeypatch):
+    calls = []
+    monkeypatch.setattr(grading, "run_programs", lambda *arguments: calls.append(arguments))
     assert grading.main(["programs", "--seconds", "0.5", "--load", "4"]) == 0
-    assert asked == [(0.5, 4)]
+    assert calls == [(0.5, 4)]
 
 
-def test_one_case_is_judged_as_a_file():
+def test_the_module_judges_one_case_as_a_script():
     script = ROOT / "benchmarks" / "graders" / "programs.py"
     done = subprocess.run(
         [sys.executable, script, "--judge"], input=json.dumps(CASES[1]), capture_output=True, text=True
