@@ -266,9 +266,8 @@ def train(
     with contextlib.ExitStack() as stack:
         if folder is not None:
             check_folder(folder, config, resume=resume)
-        run = Run(
-            config, failures=None if folder is None else Path(folder)
-        )  # before the folder is made: a wrong setting leaves none
+        # the run before its folder: a wrong setting then leaves no folder behind
+        run = Run(config, failures=None if folder is None else Path(folder))
         store, done = None, -1
         if folder is not None:
             store = stack.enter_context(contextlib.closing(RunFolder(folder, config, resume=resume)))
