@@ -1,6 +1,9 @@
-"""Real rollouts of the tiny model, shared by the learner's tests."""
+"""Rollouts of the tiny model, shared by the tests of the learner."""
 
+import copy
 import os
+from dataclasses import replace
+from functools import cache
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -12,18 +15,34 @@ from baselines.engine.sampler import EngineSampler
 from baselines.engine.torch_engine import Decoding, TorchEngine
 from baselines.models.load import load_model
 from baselines.policies.policy import LoraSettings, SharedBasePolicy
+from baselines.ppo.actor import Actor
 from baselines.trajectory import make_batch
 from marft_envs.batch.runner import BatchRunner
 
 torch.set_num_threads(1)
 
+_ROLLOUTS = {}  # (team, episodes, seed, perturb) -> episodes and batch, which no test changes
+
+
+@cache
+def _tiny():
+    return load_model("tiny")
+
 
 class Setup:
-    """A fresh team on the relay with one batch of its own rollouts. perturb: adapters away from zero, so that the
-    policies are not the reference."""
+    """A new team on the relay task with a batch of its rollouts.
+
+    perturb: standard deviation of the noise on the adapters, without which the policies equal the reference.
+    """
+
+    @staticmethod
+    def fresh_model():
+        """Return the tiny model with weights of its own: peft modifies a model in place."""
+        loaded = _tiny()
+        return replace(loaded, model=copy.deepcopy(loaded.model))
 
     def __init__(self, team="duo", episodes=32, seed=0, perturb=0.02):
-        self.loaded = load_model("tiny")
+        self.loaded = self.fresh_model()
         self.env = marft_envs.math_v0.env(dataset="relay", style="symbols", team=team)
         self.policy = SharedBasePolicy(self.loaded.model, self.env.possible_agents, LoraSettings(), seed)
         generator = torch.Generator().manual_seed(seed)
@@ -32,23 +51,31 @@ class Setup:
                 p.data += perturb * torch.randn(p.shape, generator=generator)
         self.engine = TorchEngine(self.policy, self.loaded.tokenizer, Decoding(max_new_tokens=6))
         self.runner = BatchRunner(self.env, episodes)
-        self.episodes = self.play((seed, 7))
-        self.batch = make_batch(self.episodes, self.policy.agents, self.loaded.tokenizer.pad_token_id)
+        key = (team, episodes, seed, perturb)
+        if key not in _ROLLOUTS:
+            played = self.play((seed, 7))
+            _ROLLOUTS[key] = played, make_batch(played, self.policy.agents, self.loaded.tokenizer.pad_token_id)
+        self.episodes, self.batch = _ROLLOUTS[key]
 
     def play(self, stream):
         sampler = EngineSampler(self.engine, self.loaded, stream)
         return self.runner.play(sampler, indices=range(len(self.runner.envs)))
 
     def play_groups(self, size):
-        """A batch of as many episodes, ``size`` on each problem."""
+        """Return a batch of as many episodes, ``size`` on each problem."""
         sampler = EngineSampler(self.engine, self.loaded, (0, 8))
         problems = range(len(self.runner.envs) // size)
         episodes = self.runner.play(sampler, indices=problems, groups=size)
         return make_batch(episodes, self.policy.agents, self.loaded.tokenizer.pad_token_id)
 
     def weights(self):
-        """Every adapter's parameters, copied."""
+        """Return copies of the parameters of every adapter."""
         return {a: [p.detach().clone() for p in self.policy.adapter_parameters(a)] for a in self.policy.agents}
+
+    def changed(self, before):
+        """Return the agents whose adapter differs in any bit from ``before``, which is what ``weights`` returned."""
+        now = self.weights()
+        return [a for a in before if not all(torch.equal(x, y) for x, y in zip(before[a], now[a], strict=True))]
 
 
 @pytest.fixture
@@ -57,10 +84,22 @@ def duo():
 
 
 @pytest.fixture
-def solo():
-    return Setup(team="solo")
+def make_setup():
+    return Setup
 
 
 @pytest.fixture
-def make_setup():
-    return Setup
+def training_data(monkeypatch):
+    """Adapter -> the data that it was last trained on. ``training_data.train`` replaces the training if it is set."""
+
+    class Recorded(dict):
+        train = staticmethod(Actor.train)
+
+    recorded = Recorded()
+
+    def spy(self, adapter, data):
+        recorded[adapter] = data
+        return recorded.train(self, adapter, data)
+
+    monkeypatch.setattr(Actor, "train", spy)
+    return recorded

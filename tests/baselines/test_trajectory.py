@@ -1,4 +1,4 @@
-"""Batches of real rollouts: un-padding gives the episodes back, and ids are never made again from text."""
+"""Batches of rollouts: removing the padding gives the episodes back, and token ids are never re-encoded from text."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from baselines.trajectory import make_batch
 from marft_envs.batch.runner import Episode
 
 
-def test_unpadding_gives_the_episodes_back(duo):
+def test_removing_the_padding_gives_the_episodes_back(duo):
     batch = duo.batch
     for agent, turns in batch.turns.items():
         for i in range(len(turns)):
@@ -27,8 +27,8 @@ def test_unpadding_gives_the_episodes_back(duo):
     assert 0 < float(batch.score.mean()) < 1
 
 
-def test_a_prompt_cut_to_the_limit_is_the_one_that_is_trained_on(duo):
-    """Of ``11|7+4=`` the newest five tokens: the ids sampled from are the batch's, and so are their log-probs."""
+def test_a_truncated_prompt_is_the_one_that_is_trained_on(duo):
+    """A prompt keeps its last five tokens. The batch has the sampled ids, and the same log-probabilities."""
     engine = TorchEngine(duo.policy, duo.loaded.tokenizer, Decoding(max_new_tokens=4, max_prompt_tokens=5))
     episodes = duo.runner.play(EngineSampler(engine, duo.loaded, (0, 7)), indices=range(32))
     batch = make_batch(episodes, duo.policy.agents, 0)
@@ -54,15 +54,15 @@ def test_an_ungraded_episode_is_refused():
         make_batch([], ["a_0"], 0)
 
 
-def test_what_an_episode_draws_does_not_depend_on_its_batch(duo):
-    """The same problems alone and among others, in another order: the same texts."""
+def test_an_action_does_not_depend_on_the_other_episodes_of_its_batch(duo):
+    """The same problems alone, and among others in another order, give the same actions."""
     sampler = EngineSampler(duo.engine, duo.loaded, (0, 7))
     alone = duo.runner.play(sampler, indices=[9, 3])
     texts = [[s.text for s in e.steps] for e in alone]
     assert texts == [[s.text for s in duo.episodes[i].steps] for i in (9, 3)]
 
 
-def test_repetitions_of_one_problem_draw_differently(duo):
+def test_repetitions_of_a_problem_give_different_actions(duo):
     sampler = EngineSampler(duo.engine, duo.loaded, (0, 7))
     group = duo.runner.play(sampler, indices=[4] * 16)
     assert len({e.steps[0].text for e in group}) > 1
@@ -76,28 +76,28 @@ def test_inversion_sampling_follows_the_distribution():
     assert invert(logp[:1], torch.tensor([1.0 - 1e-16])).item() == 2
 
 
-def test_a_text_without_a_stop_is_marked_truncated(duo):
+def test_an_action_without_a_stop_token_is_marked_truncated(duo):
     engine = TorchEngine(duo.policy, duo.loaded.tokenizer, Decoding(max_new_tokens=1))
     (g,) = engine.generate("actor_0", [duo.loaded.tokenizer("7+4=", add_special_tokens=False)["input_ids"]], None)
     assert g.truncated and len(g.action_ids) == 1
 
 
 @pytest.mark.parametrize("name", ["max_new_tokens", "temperature", "rows", "max_prompt_tokens"])
-def test_decoding_limits_are_named(name):
+def test_invalid_decoding_limits_are_reported(name):
     with pytest.raises(ValueError, match=f"Decoding {name}=0: expected a positive number"):
         Decoding(**{name: 0})
 
 
 @pytest.mark.parametrize("greedy", [True, False])
-def test_prompts_of_many_lengths_decode_as_each_alone(duo, greedy):
-    """Left padding, positions, and the removal of finished rows change nothing."""
+def test_prompts_of_different_lengths_decode_as_each_alone(duo, greedy):
+    """Left padding, positions and the removal of finished rows do not change an action."""
     prompts = [
         duo.loaded.tokenizer(text, add_special_tokens=False)["input_ids"]
         for text in ("7+4=", "111|7+4=", "3|9+9=", "7+4=", "100|0+0=", "12|3+4+5+6=")
     ]
     uniforms = None if greedy else np.random.default_rng(0).random((len(prompts), 6))
     together = duo.engine.generate("actor_0", prompts, uniforms)
-    assert len({len(g.action_ids) for g in together}) > 1  # rows finish at different times
+    assert len({len(g.action_ids) for g in together}) > 1  # rows finish at different steps
     for i, (prompt, g) in enumerate(zip(prompts, together, strict=True)):
         (alone,) = duo.engine.generate("actor_0", [prompt], None if greedy else uniforms[i : i + 1])
         assert alone.action_ids == g.action_ids and alone.text == g.text

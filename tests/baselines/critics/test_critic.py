@@ -1,4 +1,4 @@
-"""The critics: who reads what, the gate on lam_in, and that they can learn."""
+"""Critics: what each value depends on, the gate on lam_in, and learning."""
 
 from dataclasses import fields, replace
 
@@ -14,7 +14,7 @@ H, B, K = 8, 512, 4
 
 
 def features(seed=0):
-    """Two agents, one round: a, b, a, b. The target is decided by turn 2 (index 1) alone."""
+    """Return features of one round of turns a, b, a, b, whose target depends on the message of the second turn only."""
     g = torch.Generator().manual_seed(seed)
     message = torch.randn(B, K, (1 + ACTION_STATES) * H + SCALARS, generator=g)
     good = torch.rand(B, generator=g) < 0.5
@@ -41,9 +41,12 @@ def test_visible_turns():
 
 @pytest.mark.parametrize(
     ("name", "moved"),
-    [("marft", [False, False, True, True]), ("ippo", [False, False, False, True])],  # central; b's own earlier turn
+    [
+        ("marft", [False, False, True, True]),
+        ("ippo", [False, False, False, True]),
+    ],  # central: all earlier turns; own: b's own earlier turn
 )
-def test_a_value_reads_earlier_turns_only(name, moved):
+def test_a_value_depends_on_earlier_turns_only(name, moved):
     c, f = critic(name), features()
     before = c.values(f)
     changed = f.message.clone()
@@ -52,14 +55,14 @@ def test_a_value_reads_earlier_turns_only(name, moved):
     assert [bool((after[:, k] != before[:, k]).any()) for k in range(K)] == moved
 
 
-@pytest.mark.parametrize("overtaken", [True, False], ids=["the last version counts", "all versions count"])
-def test_it_learns_what_was_said_in_an_earlier_round_is_worth(overtaken):
-    """a, b in round 0, then a, b: what a has said in either round, as b reads it at the end."""
+@pytest.mark.parametrize("replaced", [True, False], ids=["the last version counts", "all versions count"])
+def test_it_learns_the_weight_of_messages_of_earlier_rounds(replaced):
+    """Turns a, b in round 0 and a, b in round 1. The last value must weigh the messages of a in both rounds."""
     g = torch.Generator().manual_seed(3)
     first, last = (torch.rand(2, B, generator=g) < 0.5).float()
     message = torch.zeros_like(features().message)
     message[:, 0, -1], message[:, 2, -1] = first * 4 - 2, last * 4 - 2
-    target = (last if overtaken else (first + last) / 2).unsqueeze(-1).expand(B, K)
+    target = (last if replaced else (first + last) / 2).unsqueeze(-1).expand(B, K)
     rounds = torch.tensor([0, 0, 1, 1]).expand(B, K)
     f = replace(features(), message=message, prompt=torch.zeros(B, K, H), round=rounds, target=target)
     c = critic(critic_learning_rate=1e-2)
@@ -70,7 +73,7 @@ def test_it_learns_what_was_said_in_an_earlier_round_is_worth(overtaken):
 
 
 def test_a_value_depends_on_its_own_episode_alone():
-    """Also where the other episodes of the batch have several rounds, and this one has not."""
+    """Also if other episodes of the batch have several rounds and this one has one."""
     f, c = features(), critic()
     one_round = replace(f, mask=f.mask.clone())
     one_round.mask[: B // 2, 2:] = False
@@ -78,15 +81,15 @@ def test_a_value_depends_on_its_own_episode_alone():
     both = replace(one_round, round=rounds)
     with torch.no_grad():
         c.networks[0].counts += 0.1
-    c.values(both)  # it has read a second round
+    c.values(both)  # now the critic has read a second round
     mine = {field.name: getattr(both, field.name) for field in fields(both)}
     alone = TurnFeatures(**{name: None if x is None else x[: B // 2] for name, x in mine.items()})
     alone = replace(alone, round=torch.zeros_like(alone.round))
     assert torch.allclose(c.values(alone)[:, :2], c.values(both)[: B // 2, :2], atol=1e-6)
 
 
-def test_each_base_has_networks_of_its_own_that_read_its_turns_only():
-    """a is on base 0 (H wide), b on base 1 (2 H wide): a, b, a, b."""
+def test_each_base_model_has_its_own_networks():
+    """Turns a, b, a, b; a is on base 0 (width H), b on base 1 (width 2 H)."""
     c, f = TeamCritic((H, 2 * H), (0, 1), arm("marft"), seed=0), features()
     g = torch.Generator().manual_seed(1)
     wide = replace(
@@ -100,20 +103,20 @@ def test_each_base_has_networks_of_its_own_that_read_its_turns_only():
         return [bool((values[:, k] != before[:, k]).any()) for k in range(K)]
 
     unread = wide.prompt.clone()
-    unread[:, 0::2, H:] += 1.0  # behind what base 0 says of a's turns
+    unread[:, 0::2, H:] += 1.0  # columns that base 0 does not fill
     assert changed(c.values(replace(wide, prompt=unread))) == [False] * 4
     unread[:, 1, H:] += 1.0
     assert changed(c.values(replace(wide, prompt=unread))) == [False, True, False, False]
     with torch.no_grad():
-        c.networks[0].phi["1"].outer.bias += 1.0  # what b's messages contribute
+        c.networks[0].phi["1"].outer.bias += 1.0  # the contribution of b's messages
     assert changed(c.values(wide)) == [False, False, True, True]
     own = TeamCritic((H, 2 * H), (0, 1), arm("ippo"), seed=0)
     assert [list(network.phi) for network in own.networks] == [["0"], ["1"]]
 
 
 @pytest.mark.parametrize("name", ["marft", "ippo", "marft_token"])
-def test_a_transformer_reads_what_stands_before_a_decision(name):
-    """Nine tokens, of which four stand before the action: a value moves with those before it, and with no other."""
+def test_a_transformer_reads_the_tokens_before_a_decision(name):
+    """Nine tokens, four of them before the action: a value changes with the tokens before it and no other."""
     c = TeamCritic((30,), (0, 0), arm(name).with_settings({"critic_network": "transformer"}), seed=0)
     g = torch.Generator().manual_seed(1)
     with torch.no_grad():
@@ -123,14 +126,14 @@ def test_a_transformer_reads_what_stands_before_a_decision(name):
     f = replace(features(), decisions=decisions, history=torch.randint(30, (B, K, 9), generator=g),
                 length=torch.full((B, K), 4))  # fmt: skip
     before = c.values(f)
-    for place in range(9):
+    for column in range(9):
         history = f.history.clone()
-        history[..., place] = (history[..., place] + 1) % 30
+        history[..., column] = (history[..., column] + 1) % 30
         moved = (c.values(replace(f, history=history)) != before).any(0).any(0).tolist()
-        assert moved == [place < 4 + j for j in range(decisions.shape[-1])]
+        assert moved == [column < 4 + j for j in range(decisions.shape[-1])]
 
 
-def test_own_critics_have_the_same_size_each_as_the_central_one():
+def test_each_own_critic_has_the_size_of_the_central_one():
     sizes = {
         name: [sum(p.numel() for p in network.parameters()) for network in critic(name).networks]
         for name in ("marft", "ippo")
@@ -147,7 +150,7 @@ def test_the_first_value_is_the_success_rate():
 
 
 @pytest.mark.parametrize("value_loss", ["bce", "huber"])
-def test_it_learns_who_did_well_and_explained_variance_says_where(value_loss):
+def test_it_learns_which_message_was_good_and_explained_variance_rises_after_it(value_loss):
     c = critic(value_loss=value_loss, value_clip=10.0)
     position = torch.tensor([0, 1, 0, 1]).expand(B, K)
     for seed in range(20):
@@ -167,7 +170,7 @@ def test_the_gate_opens_at_the_running_explained_variance():
     assert c.lam_in() == 1.0
     c.observe_explained_variance(torch.full((B, K, 1), 0.5), f, position)  # explains nothing
     assert c.running_ev == pytest.approx(0.0) and c.lam_in() == 1.0
-    c.observe_explained_variance(f.target.unsqueeze(-1), f, position)  # explains all: .8 * 0 + .2 * 1
+    c.observe_explained_variance(f.target.unsqueeze(-1), f, position)  # explains everything: .8 * 0 + .2 * 1
     assert c.running_ev == pytest.approx(0.2) and c.lam_in() == 0.5
 
 

@@ -1,11 +1,13 @@
-"""A central critic that is not to read private parts does not, and nothing else changes."""
+"""A central critic with critic_private=False reads no private parts, and nothing else changes."""
 
 from dataclasses import replace
 
 import pytest
 import torch
 
+from baselines.critics.features import read_reference
 from baselines.ladder import arm
+from baselines.ppo.credit import monte_carlo_returns
 from baselines.runs.run import Run
 from baselines.runs.run_config import RunConfig
 
@@ -37,25 +39,27 @@ def read(run, turns):
 
 
 def with_other_numbers(episode):
-    """The same actions behind prompts with other private numbers."""
+    """Return the episode with the same actions after prompts with other private numbers."""
     old, other = episode.problem.private, dict.fromkeys(episode.problem.private, "9+9=")
 
-    def told(agent, seen):
+    def changed(agent, seen):
         messages = [{**m, "content": m["content"].replace(old[agent], other[agent])} for m in seen["messages"]]
         return {**seen, "messages": tuple(messages)}
 
     steps = [
-        replace(s, request=replace(s.request, observation=told(s.request.agent, s.request.observation)))
+        replace(s, request=replace(s.request, observation=changed(s.request.agent, s.request.observation)))
         for s in episode.steps
     ]
     return replace(episode, steps=steps, problem=replace(episode.problem, private=other))
 
 
-def test_its_prompts_hold_what_was_said_and_no_private_number():
+def test_its_prompts_contain_the_messages_and_no_private_number():
     run = run_with(False)
     batch, episodes = batch_of(run)
     end = run.loaded.tokenizer.eos_token
-    assert read(run, batch.critic_turns["reasoner_0"])[0] == end  # nobody has spoken: all else is private
+    assert (
+        read(run, batch.critic_turns["reasoner_0"])[0] == end
+    )  # there is no message yet, and everything else is private
     for i, prompt in enumerate(read(run, batch.critic_turns["actor_0"])):
         turns = batch.turns["actor_0"]
         own = episodes[int(turns.episode[i])].problem.private["actor_0"]
@@ -72,34 +76,31 @@ def test_other_private_numbers_change_no_value(network):
         run = run_with(setting)
         run.learner.critic.config = config = replace(run.learner.config, critic_network=network)
         (one, _), (other, _) = batch_of(run), batch_of(run, with_other_numbers)
-        other = replace(other, turns=made_again(run, other))
+        other = replace(other, turns=with_other_digits(run, other))
         a, b = (read_features(run, batch, config) for batch in (one, other))
         assert torch.equal(a, b) is same
 
 
-def made_again(run, batch):
-    """The agents' own turns behind prompts with the digit 9 in the place of every first private one."""
+def with_other_digits(run, batch):
+    """Return the agents' turns after prompts whose first private digit is 9."""
     nine = run.loaded.tokenizer("9", add_special_tokens=False)["input_ids"][0]
     plus = run.loaded.tokenizer("+", add_special_tokens=False)["input_ids"][0]
     turns = {}
     for agent, mine in batch.turns.items():
         tokens = mine.tokens.clone()
         for i in range(len(mine)):
-            place = (tokens[i, : mine.prompt_length[i]] == plus).nonzero()
-            tokens[i, place - 1] = nine
+            at = (tokens[i, : mine.prompt_length[i]] == plus).nonzero()
+            tokens[i, at - 1] = nine
         turns[agent] = replace(mine, tokens=tokens)
     return turns
 
 
 def read_features(run, batch, config):
-    from baselines.critics.features import read_reference
-    from baselines.ppo.credit import monte_carlo_returns
-
     found = read_reference(run.policy, batch, config, monte_carlo_returns(batch, config), 1.0, 128)[0]
     return found.history if config.critic_network == "transformer" else torch.cat([found.prompt, found.message], -1)
 
 
-def test_the_policy_is_scored_on_what_it_played():
+def test_the_policy_is_scored_on_its_own_prompts():
     scores = []
     for setting in (True, False):
         run = run_with(setting)
@@ -109,7 +110,7 @@ def test_the_policy_is_scored_on_what_it_played():
         assert torch.equal(scores[0][agent], scores[1][agent])
 
 
-def test_a_truncated_episode_is_judged_by_views_without_private_parts():
+def test_a_truncated_episode_bootstraps_from_views_without_private_parts():
     run = run_with(False, max_turns=3)
     batch, episodes = batch_of(run)
     assert batch.views is not None and episodes[0].final_state is not None
@@ -120,6 +121,6 @@ def test_a_truncated_episode_is_judged_by_views_without_private_parts():
     assert "skipped" not in row
 
 
-def test_an_own_critic_reads_its_own_part():
+def test_an_own_critic_always_reads_its_private_part():
     with pytest.raises(ValueError, match="critic_private=False: expected true unless critic='central'"):
         arm("ippo").with_settings({"critic_private": False})

@@ -1,4 +1,4 @@
-"""What a critic reads: nothing of the token it is asked about, and with a value head the right history."""
+"""Inputs of a critic: nothing of the token that it predicts, and the correct history with a value head."""
 
 from dataclasses import replace
 
@@ -14,8 +14,8 @@ def read(setup, batch):
     return read_reference(setup.policy, batch, config, monte_carlo_returns(batch, config), 1.0, 128)[0]
 
 
-def test_what_stands_before_a_token_tells_nothing_of_it(duo):
-    """Change the second token of the actor's actions: its first two values read the same, the third another thing."""
+def test_the_encoding_before_a_token_does_not_depend_on_the_token(duo):
+    """Changing the second token of the actor's actions changes the inputs of the third value, not of the first two."""
     turns = duo.batch.turns["actor_0"]
     tokens, rows = turns.tokens.clone(), torch.arange(len(turns))
     at = turns.prompt_length + 1
@@ -27,26 +27,28 @@ def test_what_stands_before_a_token_tells_nothing_of_it(duo):
     assert third.any() and (a[:, 2] != b[:, 2]).any(-1)[third].all()
 
 
-def texts(turns):
+def token_lists(turns):
     return [turns.tokens[i][turns.token_mask[i]].tolist() for i in range(len(turns))]
 
 
-def test_a_history_is_all_that_was_said_before_in_front_of_the_prompt(duo):
+def test_a_history_is_all_earlier_turns_in_front_of_the_prompt(duo):
     first, second = (duo.batch.turns[a] for a in duo.policy.agents)
     joint = with_histories(duo.batch, duo.batch.turns, joint=True, limits=dict.fromkeys(duo.policy.agents))
-    assert texts(joint["reasoner_0"]) == texts(first)
-    assert texts(joint["actor_0"]) == [a + b for a, b in zip(texts(first), texts(second), strict=True)]
-    longer = torch.tensor([len(x) for x in texts(first)])
+    assert token_lists(joint["reasoner_0"]) == token_lists(first)
+    assert token_lists(joint["actor_0"]) == [
+        a + b for a, b in zip(token_lists(first), token_lists(second), strict=True)
+    ]
+    longer = torch.tensor([len(x) for x in token_lists(first)])
     assert torch.equal(joint["actor_0"].prompt_length, second.prompt_length + longer)
     own = with_histories(duo.batch, duo.batch.turns, joint=False, limits=dict.fromkeys(duo.policy.agents))
-    assert texts(own["actor_0"]) == texts(second)
+    assert token_lists(own["actor_0"]) == token_lists(second)
 
 
-def test_the_oldest_text_is_left_out_beyond_the_limit(duo):
-    first, second = (texts(duo.batch.turns[a]) for a in duo.policy.agents)
+def test_the_oldest_tokens_are_dropped_beyond_the_limit(duo):
+    first, second = (token_lists(duo.batch.turns[a]) for a in duo.policy.agents)
     limit = max(map(len, second)) + 2
-    cut = with_histories(duo.batch, duo.batch.turns, joint=True, limits=dict.fromkeys(duo.policy.agents, limit))[
+    limited = with_histories(duo.batch, duo.batch.turns, joint=True, limits=dict.fromkeys(duo.policy.agents, limit))[
         "actor_0"
     ]
-    assert texts(cut) == [(a + b)[-limit:] for a, b in zip(first, second, strict=True)]
-    assert bool((cut.prompt_length + cut.action_mask.sum(-1) == cut.token_mask.sum(-1)).all())
+    assert token_lists(limited) == [(a + b)[-limit:] for a, b in zip(first, second, strict=True)]
+    assert bool((limited.prompt_length + limited.action_mask.sum(-1) == limited.token_mask.sum(-1)).all())

@@ -1,4 +1,4 @@
-"""What a task knows of its own progress reaches the log, and nothing else."""
+"""Labels of ``Task.progress`` are used for the rows only, never for playing or training."""
 
 import torch
 
@@ -33,8 +33,8 @@ def trained(run, updates=2):
     return rows, weights
 
 
-def test_the_ceiling_is_in_the_rows_and_decides_no_number(monkeypatch):
-    """The same run with labels, with wrong ones and with none: every other number and every weight is the same."""
+def test_labels_change_no_other_number_of_a_row(monkeypatch):
+    """The same run with labels, with wrong labels and without: every other number and every weight is the same."""
     labelled, weights = trained(run_of("relay"))
     monkeypatch.setattr(Relay, "progress", lambda self, problem, turns: [7] * len(turns))
     wrong, weights_by_wrong = trained(run_of("relay"))
@@ -51,17 +51,17 @@ def test_the_ceiling_is_in_the_rows_and_decides_no_number(monkeypatch):
 
 
 def test_in_the_report_the_ceiling_rises_along_the_round():
-    """Before section m the m - 1 earlier ones are known: of equal variances, (m - 1) / 4 in expectation."""
+    """Before section m the m - 1 earlier ones are known. Their variances are equal: (m - 1) / 4 in expectation."""
     ceiling = trained(run_of("report", episodes=256), updates=1)[0][0]["explained_variance_ceiling"]
     assert [ceiling[str(m)] for m in (1, 2, 3, 4)] == sorted(ceiling.values())
     assert ceiling["1"] < 1e-6 and abs(ceiling["3"] - 0.5) < 0.15 and ceiling["4"] > 0.55
 
 
-def test_no_environment_asks_for_progress(monkeypatch):
-    """It may read the gold, so playing must do without: observations, order, rewards and grading are the same."""
+def test_no_environment_calls_progress(monkeypatch):
+    """``progress`` may read the gold, so observations, order, rewards and grading must not use it."""
 
     def oracle(self, problem, turns):
-        raise AssertionError("the environment asked")
+        raise AssertionError("the environment called progress")
 
     monkeypatch.setattr(Relay, "progress", oracle)
     monkeypatch.setattr(Report, "progress", oracle)

@@ -1,4 +1,4 @@
-"""An adapter's parameters are its own, whatever its name is a part of."""
+"""Each adapter has its own parameters, also if its name occurs in other parameter names."""
 
 import pytest
 
@@ -13,7 +13,7 @@ def team(name):
 
 
 @pytest.mark.parametrize("name", ["model", "layers", "0", "lora_A", "weight", "default"])
-def test_a_name_that_is_part_of_a_path_takes_no_other_parameter(name):
+def test_an_adapter_named_like_a_module_gets_no_other_parameter(name):
     policy = team(name)
     mine, others = policy.adapter_parameters("reasoner_0"), policy.adapter_parameters("actor_0")
     assert len(mine) == len(others) and not {id(p) for p in mine} & {id(p) for p in others}
@@ -21,6 +21,6 @@ def test_a_name_that_is_part_of_a_path_takes_no_other_parameter(name):
 
 
 @pytest.mark.parametrize("name", ["a.b", "", "a/b", ".."])
-def test_a_name_that_peft_would_misread_is_refused(name):
+def test_a_name_that_cannot_be_an_adapters_is_refused(name):
     with pytest.raises(ValueError, match=r"adapter '.*' of agent 'reasoner_0': expected letters"):
         team(name)

@@ -1,4 +1,4 @@
-"""Where the score is placed, and whose value follows: arms on batches whose advantages are written down by hand."""
+"""Credit assignment: the placement of scores and the bootstraps of the arms, against advantages computed by hand."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from baselines.trajectory import Batch
 
 
 def batch_of(mask, agent, rounds, score, group=None):
-    """Rows of turns; a round ends where the next turn has another round's number."""
+    """Return a batch from rows of turns. A round ends where the next turn belongs to another round."""
     mask, agent, rounds = torch.tensor(mask, dtype=torch.bool), torch.tensor(agent), torch.tensor(rounds)
     following = torch.cat([mask[:, 1:], torch.zeros_like(mask[:, :1])], 1)
     last = mask & ~following
@@ -47,26 +47,26 @@ def test_the_score_is_placed_once_for_a_chain_and_on_every_own_turn(name):
     assert advantages.tolist() == [[0.75, 0.75]] and returns.tolist() == [[1.0, 1.0]]
 
 
-def test_with_lam_in_zero_the_chain_is_credited_by_the_successors_value():
+def test_with_lam_in_zero_the_advantage_is_the_difference_to_the_successors_value():
     advantages, _ = credit("marft", DUO, [[0.25, 0.75]], lam_in=0.0)
     assert advantages.tolist() == [[0.5, 0.25]]
 
 
-def test_own_bootstraps_read_nothing_of_the_successor():
-    """gamma .5, lam 0: a's first turn is followed by a's second: .5 * .4 - .2 = 0; b: .5 * .8 - .6 = -.2."""
+def test_own_bootstraps_ignore_the_successor():
+    """gamma .5, lam 0. The first turn of a is followed by its second: .5 * .4 - .2 = 0; b: .5 * .8 - .6 = -.2."""
     advantages, _ = credit("ippo", TWO_ROUNDS, [[0.2, 0.6, 0.4, 0.8]], gamma=0.5, lam=0.0)
     torch.testing.assert_close(advantages, torch.tensor([[0.0, -0.2, 0.6, 0.2]]))
 
 
-def test_an_agent_that_is_silent_in_the_last_round_is_paid_on_its_last_turn():
-    """a speaks in round 0 only; the score 1 falls a round later: .5 - .2 at gamma .5."""
+def test_an_agent_that_does_not_act_in_the_last_round_is_rewarded_on_its_last_turn():
+    """a acts in round 0 only, and the score 1 comes a round later: .5 - .2 at gamma .5."""
     batch = batch_of([[1, 1, 1]], [[0, 1, 1]], [[0, 0, 1]], [1.0])
     advantages, _ = credit("ippo", batch, [[0.2, 0.0, 0.0]], gamma=0.5, lam=1.0)
     torch.testing.assert_close(advantages, torch.tensor([[0.3, 0.5, 1.0]]))
 
 
 def test_a_truncated_episode_bootstraps_with_its_own_final_value():
-    """Nothing was scored; the final history is worth .9 to the next agent: .9 - .3 on the last turn, gamma = 1."""
+    """Without a score, the value .9 of the next agent's final view follows: .9 - .3 on the last turn, gamma = 1."""
     batch = replace(batch_of([[1, 1]], [[0, 1]], [[0, 0]], [0.0]), terminated=torch.zeros(1, 2, dtype=torch.bool))
     advantages, _ = credit("marft", batch, [[0.1, 0.3]], lam_in=0.0, final=[[0.0, 0.9]])
     torch.testing.assert_close(advantages, torch.tensor([[0.2, 0.6]]))
@@ -74,11 +74,13 @@ def test_a_truncated_episode_bootstraps_with_its_own_final_value():
     torch.testing.assert_close(own, torch.tensor([[0.7, 0.6]]))
 
 
-def test_a_kl_penalty_is_taken_from_the_reward_of_its_own_turn():
+def test_a_kl_penalty_is_subtracted_from_the_reward_of_its_own_turn():
     penalty = [[0.1, 0.2]]
     own, _ = credit("ippo", DUO, [[0.0, 0.0]], lam=1.0, penalty=penalty)
     torch.testing.assert_close(own, torch.tensor([[0.9, 0.8]]))
-    chained, _ = credit("marft", DUO, [[0.0, 0.0]], lam=1.0, penalty=penalty)  # the successor's is the chain's, too
+    chained, _ = credit(
+        "marft", DUO, [[0.0, 0.0]], lam=1.0, penalty=penalty
+    )  # the chain includes the successor's penalty
     torch.testing.assert_close(chained, torch.tensor([[0.7, 0.8]]))
 
 
@@ -93,8 +95,8 @@ def test_groups_without_variance_are_dropped():
     assert torch.equal(advantages[:, 0], advantages[:, 1])
 
 
-def test_token_decisions_of_one_turn_follow_each_other():
-    """Two turns of 2 and 1 tokens, lam = gamma = 1: every token has R - V; the padded token nothing."""
+def test_token_decisions_of_a_turn_form_a_chain():
+    """Two turns of 2 and 1 tokens, lam = gamma = 1: every token has R - V, and the padded token 0."""
     decisions = torch.tensor([[[True, True], [True, False]]])
     values = torch.tensor([[[0.1, 0.2], [0.3, 9.0]]])
     config = arm("marft_token").with_settings({"lam": 1.0})
@@ -113,16 +115,16 @@ def test_monte_carlo_returns_discount_between_rounds_only():
     assert returns.tolist() == [[0.5, 0.5, 1.0, 1.0]]
 
 
-def test_an_agent_that_acts_twice_in_a_round_is_paid_once():
-    """a calls a tool, speaks, then b speaks: the score 1 is worth 1 to every turn, under every arm."""
+def test_an_agent_that_acts_twice_in_a_round_is_rewarded_once():
+    """a calls a tool and replies, then b replies: with score 1 every turn has return 1, for every arm."""
     batch = batch_of([[1, 1, 1]], [[0, 0, 1]], [[0, 0, 0]], [1.0])
     for name in ("ippo", "mappo", "marft"):
         _, returns = credit(name, batch, [[0.0, 0.0, 0.0]])
         assert returns.tolist() == [[1.0, 1.0, 1.0]], name
 
 
-def test_two_turns_of_a_round_are_one_step_of_an_agents_own_time():
-    """gamma between rounds, gamma_in from the call to the reply: .8 * .5 * 1, .5 * 1, 1 at lam = 1."""
+def test_two_turns_in_a_round_are_one_time_step_of_an_agent():
+    """gamma between rounds and gamma_in from the call to the reply: .8 * .5 * 1, .5 * 1, 1 at lam = 1."""
     batch = batch_of([[1, 1, 1, 1]], [[0, 0, 0, 1]], [[0, 0, 1, 1]], [1.0])
     _, returns = credit("ippo", batch, [[0.0, 0.0, 0.0, 0.0]], gamma=0.5, gamma_in=0.8, lam=1.0)
     torch.testing.assert_close(returns, torch.tensor([[0.4, 0.5, 1.0, 1.0]]))

@@ -1,4 +1,4 @@
-"""An interrupted learner that is saved, loaded and continued is the uninterrupted one, bit for bit."""
+"""A learner that is saved, loaded and continued equals the uninterrupted one, bit for bit."""
 
 import pytest
 import torch
@@ -22,15 +22,15 @@ def plain(metrics):
 
 @pytest.mark.parametrize("name", ["ippo", "marft", "marft_token", "magrpo"])
 def test_a_reloaded_learner_continues_bit_for_bit(make_setup, tmp_path, name):
-    whole = make_setup()
+    whole = make_setup(episodes=16)
     whole.batch = whole.play_groups(8)
     learner = make(whole, name)
-    for _ in range(3):  # two of them train the critic only
+    for _ in range(3):  # the first two train the critic only
         learner.update(whole.batch)
     torch.save({"learner": learner.state_dict(), "weights": whole.weights()}, tmp_path / "state.pt")
     expected = [plain(learner.update(whole.batch)) for _ in range(2)]
 
-    resumed = make_setup(perturb=0.0)  # other weights until they are loaded
+    resumed = make_setup(episodes=16, perturb=0.0)  # other weights until they are loaded
     fresh = make(resumed, name)
     state = torch.load(tmp_path / "state.pt", weights_only=True)
     for agent, weights in state["weights"].items():
@@ -38,6 +38,4 @@ def test_a_reloaded_learner_continues_bit_for_bit(make_setup, tmp_path, name):
             p.data.copy_(w)
     fresh.load_state_dict(state["learner"])
     assert [plain(fresh.update(whole.batch)) for _ in range(2)] == expected
-    for agent, weights in whole.weights().items():
-        for a, b in zip(weights, resumed.weights()[agent], strict=True):
-            assert torch.equal(a, b)
+    assert resumed.changed(whole.weights()) == []

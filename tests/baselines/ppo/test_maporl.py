@@ -1,4 +1,4 @@
-"""MAPoRL's return in a run: every reply of every round is graded, and each turn is an end of its own."""
+"""MAPoRL's return in a run: every reply of every round is graded, and each turn ends its own sequence."""
 
 import pytest
 import torch
@@ -34,8 +34,8 @@ def run_of(name="ippo", **settings):
     )
 
 
-def test_silent_agents_are_in_no_mean_and_episodes_have_their_own_number_of_rounds():
-    """Episode 0: b is silent in round 0: R[1] = s[1], R[0][a] = (.2 + .3 (.6 + 1) / 2) / 1.3 = .44 / 1.3.
+def test_agents_without_a_reply_are_in_no_mean_and_episodes_have_their_own_number_of_rounds():
+    """Episode 0: b does not reply in round 0: R[1] = s[1], R[0][a] = (.2 + .3 (.6 + 1) / 2) / 1.3 = .44 / 1.3.
     Episode 1 has one round: its scores are its returns."""
     scores = torch.tensor([[[0.2, NAN], [0.6, 1.0]], [[0.5, 0.1], [NAN, NAN]]])
     returns = maporl_returns(scores, 0.3)
@@ -45,7 +45,7 @@ def test_silent_agents_are_in_no_mean_and_episodes_have_their_own_number_of_roun
 
 
 def test_a_run_learns_from_the_scores_of_all_replies(monkeypatch):
-    """Advantages are R - V of each turn; the scores are the grader's on each reply; the policies move."""
+    """Advantages are R - V of each turn, the scores are the grader's for each reply, and the policies change."""
     run, seen, update = run_of(), [], Learner.update
     monkeypatch.setattr(Learner, "update", lambda self, batch: seen.append(batch) or update(self, batch))
     before = [p.detach().clone() for a in run.policy.agents for p in run.policy.adapter_parameters(a)]
@@ -56,8 +56,8 @@ def test_a_run_learns_from_the_scores_of_all_replies(monkeypatch):
     (batch,) = seen
     for b, episode in enumerate(played[:5]):
         for k, turn in enumerate(episode.transcript):
-            right = turn.text.rstrip(".") == episode.problem.gold[turn.agent]
-            assert float(batch.reply_score[b, k]) == right
+            correct = turn.text.rstrip(".") == episode.problem.gold[turn.agent]
+            assert float(batch.reply_score[b, k]) == correct
     config = run.learner.config
     returns = maporl(batch, config)
     assert torch.equal(returns, monte_carlo_returns(batch, config)) and 0 < float(returns.mean()) < 1
@@ -73,7 +73,7 @@ def test_a_run_learns_from_the_scores_of_all_replies(monkeypatch):
     assert not all(torch.equal(p, q) for p, q in zip(before, after, strict=True))
 
 
-def test_a_fault_on_any_reply_drops_the_episode(monkeypatch):
+def test_a_reply_that_is_not_graded_drops_its_episode(monkeypatch):
     run, grade, calls = run_of(), Report.grade, []
 
     def grade_most(self, answer, problem):
@@ -87,21 +87,24 @@ def test_a_fault_on_any_reply_drops_the_episode(monkeypatch):
     assert len(batch.score) == 31 and run.counts["not_graded"] == 1
 
 
-def test_an_agent_without_a_gold_is_named():
+def test_an_agent_without_a_gold_is_reported():
     env = marft_envs.math_v0.env(**ROUNDS)
     (episode,) = BatchRunner(env, 1).play(lambda requests: ["7"] * len(requests), indices=[0])
     episode.problem.gold.pop("agent_2")
-    with pytest.raises(ValueError, match="reward='maporl': agent 'agent_2' has no gold: expected one gold for all agents, or one for each"):
+    with pytest.raises(
+        ValueError,
+        match="reward='maporl': agent 'agent_2' has no gold: expected one gold for all agents, or one for each",
+    ):
         reply_scores(env.unwrapped.task, episode)
 
 
 @pytest.mark.parametrize("name", ["mappo_chained", "marft", "magrpo"])
-def test_it_needs_own_bootstraps(name):
+def test_maporl_requires_own_bootstraps(name):
     with pytest.raises(ValueError, match=r"reward='maporl': expected 'team' unless bootstrap='own'"):
         arm(name).with_settings({"reward": "maporl"})
 
 
 @pytest.mark.parametrize("name", ["ippo", "mappo"])
-def test_at_token_level_too(name):
+def test_maporl_runs_at_token_level(name):
     run = run_of(name, credit="token")
     assert "skipped" not in run.train_once(1)
