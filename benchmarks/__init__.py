@@ -1,1 +1,1 @@
-"""The comparison: arms x tasks x seeds -> rows -> report. `compare.py` is the main job."""
+"""Benchmarks: the comparison of learners (`compare.py`), and the speed and correctness of environments and graders."""

@@ -261,7 +261,7 @@ def minimum_detectable_effect(differences: ArrayLike, alpha: float = 0.05, power
         return math.nan
     if np.ptp(array) == 0:
         return 0.0
-    high = 1.0
+    high = 1.0  # double the effect until its power suffices: brentq needs a sign change between 0 and high
     while paired_t_power(high, array.size, alpha) < power:
         high *= 2
     effect = optimize.brentq(lambda d: paired_t_power(d, array.size, alpha) - power, 0.0, high)

@@ -16,18 +16,12 @@ from baselines.runs.run_config import RunConfig, check_keys, config_hash
 from marft_envs.arguments import expected_one_of
 
 PRESETS = Path(__file__).parents[1] / "presets"
-_MERGED = ("settings", "decoding", "lora")  # a task's entries override the grid's, key by key
+_MERGED = ("settings", "decoding", "lora")  # here a task overrides the grid key by key
 _RUN_KEYS = ("model", "updates", "episodes", "evaluate_every", "evaluation_items", "training_rows", "cooperation",
              "transfer", "checkpoint_every", "tuning", "bases", "scripted", "sharing", "frozen")  # fmt: skip
 TASK_KEYS = ("environment", "arguments", "learning_rates", *_RUN_KEYS, *_MERGED)
-_TEAM_ARGUMENTS = (
-    "team",
-    "dependency",
-    "stop",
-    "rounds",
-    "memory",
-    "order",
-)  # environment arguments that define the team
+# Environment arguments that define the team; a transfer data set gets those of the task.
+_TEAM_ARGUMENTS = ("team", "dependency", "stop", "rounds", "memory", "order")
 _TASK_NAME = re.compile(r"[A-Za-z0-9._]+")
 
 
