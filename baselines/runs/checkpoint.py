@@ -2,7 +2,7 @@
 
 A checkpoint is a folder named after its update. ``write`` fills a temporary folder next to it, syncs every file, writes
 the manifest last, and renames the folder, so that readers see a complete checkpoint or none. It renames old
-checkpoints before it deletes them for the same reason. The hashes detect what a disk corrupts later.
+checkpoints before it deletes them for the same reason. The hashes detect later corruption.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def write(parent: Path, update: int, files: Mapping[str, bytes], manifest: Mappi
         The folder of the checkpoint.
 
     Raises:
-        CheckpointError: The disk refuses it; earlier checkpoints are intact.
+        CheckpointError: A file cannot be written, for example because the disk is full. Earlier checkpoints are intact.
     """
     target, temporary = parent / f"{update:06d}", parent / f"{_UNFINISHED}{update:06d}"
     listing = {name: {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)} for name, data in files.items()}

@@ -95,7 +95,7 @@ class Shuffled:
         shuffled = list(requests)
         for count, members in groups.items():
             order = sorted(members, key=lambda i: self._rank(requests[i]))
-            donors = order[1:] + order[:1]  # a rotation: nobody gets its own messages, unless it is alone
+            donors = order[1:] + order[:1]  # a rotation: no request gets its own messages, unless it is alone
             for i, donor in zip(order, donors, strict=True):
                 shuffled[i] = self._with_messages_of(requests[i], requests[donor])
             moved = count * len(members) if len(members) > 1 else 0

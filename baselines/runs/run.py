@@ -260,7 +260,7 @@ def train(
 
     Raises:
         ValueError: A setting is invalid, the folder holds another run, or it holds this one and ``resume`` is False.
-        CheckpointError: The disk refuses a file, or no checkpoint can be used.
+        CheckpointError: A file cannot be written, or no checkpoint can be used.
         NonFiniteLoss: Too many updates in a row had a loss that is not finite.
     """
     with contextlib.ExitStack() as stack:

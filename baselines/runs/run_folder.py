@@ -85,7 +85,7 @@ class RunFolder:
 
     Raises:
         ValueError: See ``check_folder`` and ``lock``.
-        CheckpointError: The disk refuses the folder, or none of its checkpoints can be used.
+        CheckpointError: The folder cannot be written, or none of its checkpoints can be used.
     """
 
     def __init__(self, folder: str | Path, config: RunConfig, *, resume: bool) -> None:
@@ -160,7 +160,7 @@ class RunFolder:
         """Append a row and flush the file.
 
         Raises:
-            CheckpointError: The disk refuses it, for example because it is full.
+            CheckpointError: The file cannot be written, for example because the disk is full.
         """
         with _disk_errors(self.folder / ROWS):
             self._rows.write(json.dumps(row).encode() + b"\n")
@@ -176,9 +176,9 @@ class RunFolder:
             about: Further entries of the manifest.
 
         Raises:
-            CheckpointError: The disk refuses it; earlier checkpoints are intact.
+            CheckpointError: A file cannot be written. Earlier checkpoints are intact.
         """
-        os.fsync(self._rows.fileno())  # rows_bytes must not promise bytes that a power cut loses
+        os.fsync(self._rows.fileno())  # so that rows_bytes counts only bytes that survive a power cut
         manifest = {
             "config_hash": self.config.hash(),
             "config": self.config.resolved(),
