@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from functools import cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from marft_envs.arguments import did_you_mean
@@ -36,7 +35,6 @@ def _one_of(value: Any, allowed: tuple[str, ...]) -> str:
     return f"one of {', '.join(allowed)}{did_you_mean(value, allowed)}"
 
 
-@cache
 def literal_choices(record: type) -> Mapping[str, tuple[str, ...]]:
     """Return the allowed values of every field of a dataclass that is annotated ``Literal``, by field name."""
     hints = get_type_hints(record)
