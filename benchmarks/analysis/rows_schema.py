@@ -191,14 +191,21 @@ def check_row(row: Any, where: str) -> Row:
     Raises:
         ReportError: The row does not fit; the message is one line.
     """
-    if not isinstance(row, dict) or not isinstance(row.get("kind"), str):
-        raise ReportError(f"{where}: expected an object with a 'kind' ({', '.join(ROW_KINDS)})")
-    if row["kind"] not in ROW_KINDS:
-        raise ReportError(f"{where}: kind={row['kind']!r}: expected one of {', '.join(ROW_KINDS)}")
-    _check_keys(row, ROW_KINDS[row["kind"]], f"{where}: {row['kind']} row")
-    if row["kind"] == "eval":
+    kind = kind_of(row, where)
+    _check_keys(row, ROW_KINDS[kind], f"{where}: {kind} row")
+    if kind == "eval":
         _check_items(row, f"{where}: eval row")
     return row
+
+
+def kind_of(row: Any, where: str) -> str:
+    """Return the kind of a row. Raise ReportError, naming ``where``, if it has no known kind."""
+    if not isinstance(row, dict) or not isinstance(row.get("kind"), str):
+        raise ReportError(f"{where}: expected an object with a 'kind' ({', '.join(ROW_KINDS)})")
+    kind: str = row["kind"]
+    if kind not in ROW_KINDS:
+        raise ReportError(f"{where}: kind={kind!r}: expected one of {', '.join(ROW_KINDS)}")
+    return kind
 
 
 def _check_keys(found: Mapping[str, Any], keys: Mapping[str, Key], where: str) -> None:

@@ -23,6 +23,7 @@ from baselines.runs.checkpoint import replace_file
 from baselines.runs.run_config import RunConfig, differences
 from baselines.runs.run_folder import CHECKPOINTS, ROWS, lock
 from benchmarks.analysis.read_rows import parse_line
+from benchmarks.analysis.rows_schema import kind_of
 from benchmarks.experiment.grid import Grid, GridError
 from benchmarks.experiment.provenance import CONTROL, code_version
 from benchmarks.experiment.script import command_line
@@ -165,8 +166,9 @@ def _rows_of_run(path: Path) -> Iterator[str]:
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(keepends=True), start=1):
         if not line.endswith("\n"):  # being written, or truncated by a kill
             return
-        row = parse_line(line, f"{path}, line {number}")
-        if row["kind"] == "run":
+        where = f"{path}, line {number}"
+        row = parse_line(line, where)
+        if kind_of(row, where) == "run":
             config = row.pop("config")
             label = {name: config[name] for name in ("arm", "task", "seed")}
             rate = None if config["learner"]["update"] == "none" else config["learner"]["learning_rate"]

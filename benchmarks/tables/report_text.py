@@ -135,7 +135,7 @@ def _course(figures: Summary) -> str:
 
 
 def _unscored(figures: Summary) -> str:
-    """Return the shares of answers without an answer in them, and of items without a verdict."""
+    """Return the shares of NO_ANSWER among answers and of NOT_GRADED among items and training episodes."""
     rows = [
         [mode, arm, str(block["graded"]), _share(block["no_answer"], block["answers"]),
          _share(block["not_graded"], block["graded"] + block["not_graded"]), _training_faults(figures, arm)]

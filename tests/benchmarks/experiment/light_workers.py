@@ -7,7 +7,7 @@ import signal
 import time
 
 
-def do_as_told(connection):
+def follow_the_name(connection):
     """Send a row for each run, then what the run's name says."""
     while True:
         try:

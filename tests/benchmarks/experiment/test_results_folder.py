@@ -120,6 +120,7 @@ def test_a_malformed_row_of_a_run_is_named_with_file_and_line(tmp_path):
     folder.open(built, resume=False)
     path = folder.run_folder(built.runs()[0]) / "rows.jsonl"
     path.parent.mkdir()
-    path.write_text('{"kind": "eval"}\n{broken\n')
-    with pytest.raises(ValueError, match=rf"{path}, line 2 is not JSON"):
-        folder.write_rows()
+    for line, message in (("{broken", " is not JSON"), ("[1]", ": expected an object with a 'kind'")):
+        path.write_text(f'{{"kind": "eval"}}\n{line}\n')
+        with pytest.raises(ValueError, match=rf"{path}, line 2{message}"):
+            folder.write_rows()

@@ -32,7 +32,7 @@ def small():
 
 @pytest.fixture
 def light(monkeypatch):
-    monkeypatch.setattr(workers, "_work", light_workers.do_as_told)
+    monkeypatch.setattr(workers, "_work", light_workers.follow_the_name)
 
 
 def test_a_run_that_fails_is_reported_in_one_line_and_the_next_one_is_done(small, tmp_path):
