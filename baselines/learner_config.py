@@ -34,8 +34,8 @@ class LearnerConfig:
 
     critic: Literal["own", "central", "none"] = "own"
     """``own``: one critic per agent, which reads what the agent observes. ``central``: one critic for all agents, which
-    reads the joint history. ``none``: no critic, with bootstrap="group" only. docs/reference/algorithms.md, section
-    4."""
+    reads the joint history. ``none``: no critic, with bootstrap="group" only. See docs/reference/algorithms.md,
+    section 4."""
     bootstrap: Literal["own", "successor", "group"] = "own"
     """The value that follows a turn. ``own``: of the same agent's turn in the next round. ``successor``: of the next
     agent's turn in execution order. ``group``: none; an episode is compared with the other episodes on its problem."""

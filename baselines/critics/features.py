@@ -279,12 +279,12 @@ def with_histories(
 
 
 def _with_history(
-    agent: str, turns: AgentTurns, said: dict[tuple[int, int], tuple[str, Tensor]], joint: bool, limit: int | None
+    agent: str, turns: AgentTurns, tokens_of: dict[tuple[int, int], tuple[str, Tensor]], joint: bool, limit: int | None
 ) -> AgentTurns:
-    """Return one agent's turns with histories. said: (episode, turn) -> its agent and all of its tokens."""
+    """Return one agent's turns with histories. tokens_of: (episode, turn) -> its agent and tokens."""
     rows, prompt_length = [], turns.prompt_length.clone()
     for i, (b, k) in enumerate(zip(turns.episode.tolist(), turns.slot.tolist(), strict=True)):
-        earlier = [ids for author, ids in (said[b, j] for j in range(k)) if joint or author == agent]
+        earlier = [ids for author, ids in (tokens_of[b, j] for j in range(k)) if joint or author == agent]
         own = turns.tokens[i][turns.token_mask[i]]
         history = torch.cat(earlier) if earlier else own[:0]
         room = len(history) if limit is None else max(limit - len(own), 0)

@@ -58,7 +58,7 @@ def token_gae(
     the middle of a round would have continued in that round, so its last turn uses gamma_in like the others.
 
     Source: MARFT, Liao et al. 2025, https://arxiv.org/abs/2504.16129; docs/reference/algorithms.md, section 3. The
-    published code has one flag where this function has two (terminated, ended); golden numbers G1 to G5 hold both.
+    published code has one flag in place of two (terminated, ended); golden numbers G1 and G1t test the difference.
 
     Args:
         rewards: [B, K] floats.
@@ -90,16 +90,17 @@ def token_gae(
     gamma = _by_boundary(values, turn_end, round_end, d.gamma_tok, d.gamma_in, d.gamma)
     trace = gamma * _by_boundary(values, turn_end, round_end, d.lam_tok, d.lam_in, d.lam)
     # The flags are masked with turn_end: callers may set them on every token of a turn.
-    cut, stop = turn_end & ended, turn_end & terminated
+    episode_end, no_bootstrap = turn_end & ended, turn_end & terminated
     advantages = torch.zeros_like(values)
     following_advantage = following_value = torch.zeros_like(values[:, 0])
     for k in reversed(range(values.shape[1])):
-        # Two flags, two effects. `stop` removes the bootstrap. `cut` removes the trace and replaces the next value in
-        # the row, which belongs to another episode or is padding, by the episode's own final value.
-        v_next = torch.where(cut[:, k], final_values[:, k], following_value).masked_fill(stop[:, k], 0.0)
+        # Two flags, two effects. `no_bootstrap` removes the next value. `episode_end` removes the trace and replaces
+        # the next value in the row, which belongs to another episode or is padding, by the episode's own final value.
+        v_next = torch.where(episode_end[:, k], final_values[:, k], following_value)
+        v_next = v_next.masked_fill(no_bootstrap[:, k], 0.0)
         delta = rewards[:, k] + gamma[:, k] * v_next - values[:, k]
-        # masked_fill, not a product with (1 - cut): a NaN in another episode would survive the product.
-        following_advantage = delta + trace[:, k] * following_advantage.masked_fill(cut[:, k], 0.0)
+        # masked_fill, not a product with (1 - ended): a NaN in another episode would survive the product.
+        following_advantage = delta + trace[:, k] * following_advantage.masked_fill(episode_end[:, k], 0.0)
         following_value = values[:, k]
         advantages[:, k] = following_advantage
     return advantages, advantages + values

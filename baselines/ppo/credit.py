@@ -54,10 +54,8 @@ def team_advantages(
         rewards = turn_end * score.unsqueeze(-1) - penalty
         final = turn_end * final_values.unsqueeze(-1)
         flags = [turn_end & x.unsqueeze(-1) for x in (ends, terminated, ended)]
-        r, v, turn, end, stop, cut, last = (
-            x.flatten(1)[rows, columns] for x in (rewards, values, turn_end, *flags, final)
-        )
-        for result, found in zip((advantages, returns), token_gae(r, v, turn, end, stop, cut, last, d), strict=True):
+        flat = [x.flatten(1)[rows, columns] for x in (rewards, values, turn_end, *flags, final)]
+        for result, found in zip((advantages, returns), token_gae(*flat, d), strict=True):
             result.view(len(rows), -1)[rows[keep], columns[keep]] = found[keep]
     return advantages, returns
 
@@ -147,9 +145,10 @@ def final_values(batch: Batch, values: Tensor, config: LearnerConfig) -> Tensor:
     final = torch.zeros_like(batch.round_score)
     if batch.views is None:
         return final
-    cut, after = batch.views.episode, batch.views.next_agent.unsqueeze(-1)
-    agent = after.expand(-1, batch.mask.shape[1]) if config.bootstrap == "successor" else batch.agent_index[cut]
-    final[cut] = values.gather(1, agent) * batch.mask[cut]
+    truncated, following = batch.views.episode, batch.views.next_agent.unsqueeze(-1)
+    successor = config.bootstrap == "successor"
+    agent = following.expand(-1, batch.mask.shape[1]) if successor else batch.agent_index[truncated]
+    final[truncated] = values.gather(1, agent) * batch.mask[truncated]
     return final
 
 

@@ -17,12 +17,12 @@ def test_removing_the_padding_gives_the_episodes_back(duo):
     for agent, turns in batch.turns.items():
         for i in range(len(turns)):
             step = duo.episodes[int(turns.episode[i])].steps[int(turns.slot[i])]
-            kept = step.data
+            generation = step.data
             assert step.request.agent == agent
-            assert turns.tokens[i][turns.token_mask[i]].tolist() == list(kept.prompt_ids + kept.action_ids)
-            assert int(turns.prompt_length[i]) == len(kept.prompt_ids)
-            assert int(turns.action_mask[i].sum()) == len(kept.action_ids)
-            np.testing.assert_allclose(turns.behaviour[i][turns.action_mask[i]], kept.logprobs, rtol=1e-6)
+            assert turns.tokens[i][turns.token_mask[i]].tolist() == list(generation.prompt_ids + generation.action_ids)
+            assert int(turns.prompt_length[i]) == len(generation.prompt_ids)
+            assert int(turns.action_mask[i].sum()) == len(generation.action_ids)
+            np.testing.assert_allclose(turns.behaviour[i][turns.action_mask[i]], generation.logprobs, rtol=1e-6)
     assert batch.score.tolist() == [e.score for e in duo.episodes]
     assert 0 < float(batch.score.mean()) < 1
 
