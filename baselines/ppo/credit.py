@@ -54,9 +54,12 @@ def team_advantages(
         rewards = turn_end * score.unsqueeze(-1) - penalty
         final = turn_end * final_values.unsqueeze(-1)
         flags = [turn_end & x.unsqueeze(-1) for x in (ends, terminated, ended)]
-        flat = [x.flatten(1)[rows, columns] for x in (rewards, values, turn_end, *flags, final)]
-        for result, found in zip((advantages, returns), token_gae(*flat, d), strict=True):
-            result.view(len(rows), -1)[rows[keep], columns[keep]] = found[keep]
+        r, v, turn, end, stop, last, after = (
+            x.flatten(1)[rows, columns] for x in (rewards, values, turn_end, *flags, final)
+        )
+        found = token_gae(r, v, turn, end, terminated=stop, ended=last, final_values=after, discounts=d)
+        for result, mine in zip((advantages, returns), found, strict=True):
+            result.view(len(rows), -1)[rows[keep], columns[keep]] = mine[keep]
     return advantages, returns
 
 
