@@ -17,8 +17,8 @@ Arguments
 * `feedback`: with several rounds (`rounds=`), the result of the public tests that the team reads before the next round:
   the failed "tests" (default), their "counts", or "none". Results of hidden tests are never shown.
 * `time_limit_s`, `memory_mib`: the limits of each test, if the problem has none of its own.
-* `sandbox`: an object or a shell command that runs the programs, in place of the built-in sandbox (for example a
-  container, or another machine); see docs/grading.md.
+* `sandbox`: what runs the programs in place of the built-in sandbox: an object, or a command as a list of words (for
+  example one that runs them in a container or on another machine); see docs/grading.md.
 * `allow_unsafe`: run programs even if no sandbox is available; each run warns.
 * `team`: "solo", "duo", "trio", "quartet", "octet", each also with the suffix "_anonymous"; a .yaml file; or a
   `marft_envs.Team`.
@@ -26,7 +26,8 @@ Arguments
   `marft_envs.math_v0`.
 * `rounds`, `memory`, `order`, `reward`, `format_bonus`, `max_turns`, `render_mode`, `defer_grading`: arguments of the
   game; see `marft_envs.FlexMG`.
-* All other arguments are those of the data set: `level=`, `style=`, `split=` and `seed=` of the generator.
+* All other arguments are those of the data set: `level=`, `style=`, `split=` and `seed=` of the generator; `split=` (by
+  default "test"), `seed=`, `limit=`, `part=`, `since=`, `until=`, `release=` of the real problems.
 
 The program is the last complete code block of the answering agent's own text. Each test runs it in an isolated process
 (`marft_envs.sandbox`), which never contains the expected output. Without isolation, the program is not run.

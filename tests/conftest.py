@@ -1,5 +1,7 @@
-"""Tests keep out of the user's cache: converted data sets and models go to a folder of this run. A busy machine is no
-failure: hypothesis sets no deadline."""
+"""Settings of all tests: a temporary cache folder in place of the user's, and no deadline for hypothesis.
+
+A deadline would turn a busy machine into a failure.
+"""
 
 import ctypes
 import os
@@ -49,7 +51,7 @@ CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 1 << 18
 
 @pytest.fixture(scope="session")
 def private_mount_namespace():
-    """As root leave the machine's mounts for good; an ordinary user cannot harm them anyway."""
+    """As root, move this process to a private mount namespace; an ordinary user cannot change mounts anyway."""
     if os.geteuid() != 0:
         return
     libc = ctypes.CDLL(None, use_errno=True)

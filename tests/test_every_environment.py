@@ -31,11 +31,11 @@ variant = functools.partial(functools.partial, marft_envs.make)
 TEAMS = {f"{name}-{team}": variant(name, team=team) for name in BUILT_IN for team in environment_module(name).TEAMS}
 """Every team with its own D."""
 DEPENDENCIES = {
-    f"math_v0-{team}-{dependency}": variant("math_v0", team=team, dependency=dependency)
-    for team in ("trio", "octet")
+    f"{name}-{team}-{dependency}": variant(name, team=team, dependency=dependency)
+    for name, team in (*((name, "trio") for name in BUILT_IN), ("math_v0", "octet"))
     for dependency in PRESETS
 }
-"""Every preset of D. The game is the same in all environments, so one environment is enough."""
+"""Every preset of D in every environment. The shapes of a large team depend on the game alone: one environment."""
 ROUNDS = {
     f"{name}-{memory}-{order}": variant(name, team="octet", rounds=3, memory=memory, order=order, reward=reward)
     for name in BUILT_IN

@@ -33,7 +33,7 @@ def raw_env(
 
     Args:
         dataset: The name of a generator or of a data set (one of ``DATASETS``), or a ``Task``.
-        team: The name of a ready-made team (one of ``TEAMS``), the path of a YAML file, or a ``Team``.
+        team: The name of a preset team (one of ``TEAMS``), the path of a YAML file, or a ``Team``.
         dependency: The dependency function D over the team's agents; None for the team's own.
         stop: The rule that ends an episode before its last round; None for the team's own.
         **arguments: Keyword arguments of the game and of the data set, described in ``marft_envs.code_v0``.
@@ -42,8 +42,8 @@ def raw_env(
         The PettingZoo AEC environment.
 
     Raises:
-        ValueError: A name is unknown, or an argument has a value that is not allowed.
-        TypeError: An argument has the wrong type, or neither the game nor the data set takes it.
+        ValueError: A name or an argument is unknown, or an argument has a value that is not allowed.
+        TypeError: An argument has the wrong type.
     """
     return CODING.make(dataset, team, arguments, dependency=dependency, stop=stop)
 

@@ -136,7 +136,9 @@ def _files_at(spec: DatasetSpec[Any], split: str, path: Path) -> tuple[Path, ...
     if path.is_file():
         stem = path.name.split(".")[0]
         if spec.split_of is None and stem in spec.splits and stem != split:
-            raise DataError(f"path={str(path)!r}: by its name the split {stem!r}, expected a file of split={split!r}")
+            raise DataError(
+                f"path={str(path)!r}: its name is that of split={stem!r}, expected a file of split={split!r}"
+            )
         return (path,)
     if not path.is_dir():
         raise FileNotFoundError(f"{path}: no such file or folder, expected the data of {spec.name}")

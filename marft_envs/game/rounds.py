@@ -55,7 +55,7 @@ class Rounds:
         "stop_requested",
         "tool_turns",
         "turns",
-    )  # fmt: skip
+    )
 
     def __init__(self, schedule: Schedule, agents: Sequence[str], *, rounds: int, memory: Memory, order: Order) -> None:
         self._schedule, self._agents, self._count = schedule, tuple(agents), rounds

@@ -93,9 +93,8 @@ def _team_score(task: Task, verdicts: Mapping[str, Verdict]) -> tuple[float, str
         found = task.team_score(verdicts)
     except Exception as fault:  # an exception in a user's function is a fault
         return 0.0, f"team_score: {type(fault).__name__}: {fault}"
-    if (
-        not isinstance(found, Real) or not 0 <= found <= 1 + 1e-9
-    ):  # the tolerance is for rounding: nine ninths add up to slightly more than 1
+    # The tolerance is for rounding: nine ninths add up to slightly more than 1.
+    if not isinstance(found, Real) or not 0 <= found <= 1 + 1e-9:
         return 0.0, f"{type(task).__name__}.team_score returned {found!r:.80}, expected a number from 0 to 1"
     return min(1.0, float(found)), ""
 

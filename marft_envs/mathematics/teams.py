@@ -1,4 +1,4 @@
-"""Ready-made teams for mathematics.
+"""Preset teams for mathematics.
 
 | name | agents |
 |---|---|

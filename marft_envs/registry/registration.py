@@ -66,8 +66,8 @@ def check_registration(name: str, version: int, task: type[Task]) -> None:
     """Raise RegistrationError unless ``task`` can be registered as ``<name>_v<version>``."""
     if not isinstance(name, str) or not re.fullmatch("[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
         raise RegistrationError(f"name={name!r}: expected lower-case letters, digits and _, such as 'coins'")
-    if re.search(r"_v\d+$", name):
-        raise RegistrationError(f"name={name!r}: expected a name without the version; pass version={name[-1]}")
+    if versioned := re.search(r"_v(\d+)$", name):
+        raise RegistrationError(f"name={name!r}: expected a name without the version; pass version={versioned[1]}")
     if isinstance(version, bool) or not isinstance(version, int) or version < 0:
         raise RegistrationError(f"version={version!r}: expected an integer of at least 0")
     if not inspect.isclass(task) or not issubclass(task, Task):

@@ -1,4 +1,4 @@
-"""Ready-made teams for any task: solo, duo, trio, quartet and octet, each also anonymous.
+"""Preset teams for any task: solo, duo, trio, quartet and octet, each also anonymous.
 
 A subject writes the instructions of the five roles (``mathematics/teams.py``, ``coding/teams.py``). For any other task
 ``neutral_instructions`` quotes the task's own. A task may also bring its own Team.
@@ -17,7 +17,7 @@ NAMES = ("solo", "duo", "trio", "quartet", "octet")
 
 @dataclass(frozen=True, slots=True)
 class RoleInstructions:
-    """The instructions of each role of the ready-made teams.
+    """The instructions of each role of the preset teams.
 
     Only ``solo`` and ``actor`` give the team's answer, so only these describe its format.
 

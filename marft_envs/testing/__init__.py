@@ -6,14 +6,14 @@
     check_task(my_package.MyTask)              # the Task class, or a Task
 
 A check that fails raises ``ConformanceError`` with a sentence: what is wrong, where, and what was expected. Both
-functions return a ``Report`` of the checks that passed, and of those that could not run, with the reason.
+functions return a ``CheckReport`` of the checks that passed, and of those that could not run, with the reason.
 
 The checks need correct replies to some problems. If the task has a method ``reference_answer(problem) -> str``, they
 use it. Otherwise they try the gold as a string and ``\\boxed{gold}``. Add the method if neither is a correct reply.
 """
 
-from marft_envs.testing.checking import ConformanceError, Report
+from marft_envs.testing.checking import CheckReport, ConformanceError
 from marft_envs.testing.env_checks import ENV_CHECKS, check_env
 from marft_envs.testing.task_checks import TASK_CHECKS, check_task
 
-__all__ = ["ENV_CHECKS", "TASK_CHECKS", "ConformanceError", "Report", "check_env", "check_task"]
+__all__ = ["ENV_CHECKS", "TASK_CHECKS", "ConformanceError", "CheckReport", "check_env", "check_task"]

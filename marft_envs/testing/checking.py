@@ -16,7 +16,7 @@ class NotChecked(Exception):
 
 
 @dataclass(frozen=True)
-class Report:
+class CheckReport:
     """The result of ``check_env`` or ``check_task``.
 
     Attributes:
@@ -50,7 +50,7 @@ def expect(condition: object, sentence: str) -> None:
 
 def run_checks(
     checks: Checks[CaseT], case: CaseT, subject: str, only: Iterable[str] | None, skip: Iterable[str]
-) -> Report:
+) -> CheckReport:
     """Run checks in their listed order. An exception in a check is a failure of that check.
 
     Args:
@@ -85,4 +85,4 @@ def run_checks(
             raise ConformanceError(f"{subject} fails the check {name!r}: it raised {raised:.500}") from fault
         else:
             passed.append(name)
-    return Report(tuple(passed), not_checked)
+    return CheckReport(tuple(passed), not_checked)

@@ -9,7 +9,7 @@ from importlib import import_module
 from marft_envs.registry.registry import make
 from marft_envs.registry.versioned_names import is_versioned
 from marft_envs.testing import interface, reproducibility, scoring, visibility
-from marft_envs.testing.checking import Report, run_checks
+from marft_envs.testing.checking import CheckReport, run_checks
 from marft_envs.testing.env_case import EnvCase, EnvFn
 
 ENV_CHECKS: dict[str, Callable[[EnvCase], None]] = {
@@ -47,7 +47,7 @@ def check_env(
     problems: int = 3,
     only: Iterable[str] | None = None,
     skip: Iterable[str] = (),
-) -> Report:
+) -> CheckReport:
     """Check that an environment conforms to the interface of this package.
 
     Args:

@@ -16,7 +16,7 @@ from marft_envs.arguments import callable_name
 from marft_envs.game.spaces import is_utf8
 from marft_envs.registry.env_arguments import choices_of
 from marft_envs.task import Problem, Task
-from marft_envs.testing.checking import ConformanceError, NotChecked, Report, expect, run_checks
+from marft_envs.testing.checking import CheckReport, ConformanceError, NotChecked, expect, run_checks
 from marft_envs.testing.episodes import first_difference, strings_in, to_plain
 from marft_envs.testing.leaks import gold_in_text
 from marft_envs.testing.processes import in_fresh_process
@@ -53,7 +53,7 @@ class TaskCase:
 
 def check_task(
     task: Task | TaskFn, *, problems: int = 20, only: Iterable[str] | None = None, skip: Iterable[str] = ()
-) -> Report:
+) -> CheckReport:
     """Check that a task conforms to the interface that environments need.
 
     Args:

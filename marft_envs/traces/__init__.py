@@ -1,13 +1,15 @@
-"""Traces: record episodes as JSON lines, read them, replay them, and fork them. The schema is in docs/traces.md.
+"""Traces: record episodes as JSON lines, read them, replay them, and fork them.
 
-from marft_envs.traces import Recorder, fork, read, replay
+    from marft_envs.traces import Recorder, fork, read, replay
 
-with Recorder("run.jsonl", env) as recorder:
-    for episode in runner.stream(policy, episodes=1000):
-        recorder.record(episode)
-trace = read("run.jsonl")
-replay(env, trace.episodes[0])           # raises ReplayError if anything differs
-fork(env, trace.episodes[0], turn=1)     # env is now after the first turn of the episode
+    with Recorder("run.jsonl", env) as recorder:
+        for episode in runner.stream(policy, episodes=1000):
+            recorder.record(episode)
+    trace = read("run.jsonl")
+    replay(env, trace.episodes[0])           # raises ReplayError if anything differs
+    fork(env, trace.episodes[0], turn=1)     # env is now after the first turn of the episode
+
+The schema is in docs/traces.md.
 """
 
 from marft_envs.traces.recorder import Recorder, Trace, read

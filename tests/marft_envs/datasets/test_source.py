@@ -63,7 +63,7 @@ def test_missing_files_and_folders_are_named(tmp_path, monkeypatch):
 
 def test_a_file_named_after_another_split_is_refused(tmp_path):
     path = write_rows(tmp_path / "train.jsonl", ROWS)
-    with pytest.raises(DataError, match="by its name the split 'train', expected a file of split='test'"):
+    with pytest.raises(DataError, match="its name is that of split='train', expected a file of split='test'"):
         find_source(SPEC, "test", path)
 
 

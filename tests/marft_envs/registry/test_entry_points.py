@@ -54,7 +54,7 @@ def test_built_in_environments_load_no_plugin(run):
 @pytest.mark.parametrize(
     "expression", ["marft_envs.coins_v0", "marft_envs.make('coins_v0')", "__import__('marft_envs.coins_v0').coins_v0"]
 )
-def test_a_expressionby_name_loads_only_that_plugin(run, expression):
+def test_an_environment_by_name_loads_only_its_plugin(run, expression):
     done = run(f"x = {expression}; print('good_tasks' in sys.modules, 'silent_tasks' in sys.modules)")
     assert done.stdout.split() == ["True", "False"], done.stderr
     assert "no disk" not in done.stderr
@@ -69,7 +69,7 @@ def test_a_listing_omits_broken_plugins_and_warns_once(run):
     assert done.stderr.count(silent) == 1, done.stderr
 
 
-def test_a_expressionfor_a_broken_plugin_raises_an_error_with_its_package(run):
+def test_the_error_for_a_broken_plugin_names_its_package(run):
     done = run("marft_envs.make('broken_v0')")
     assert "PluginError: environment broken_v0 of the package other-tasks" in done.stderr
     done = run("import marft_envs.broken_v0")
