@@ -9,9 +9,9 @@
 
 from __future__ import annotations
 
+from marft_envs.coding.grader.outcomes import TestOutcome, TestReport, TestResult
 from marft_envs.coding.grader.output_checkers import Checker
 from marft_envs.coding.grader.program_extraction import extract_program
 from marft_envs.coding.grader.run_tests import grade, run_tests
-from marft_envs.coding.grader.test_report import TestOutcome, TestReport, TestResult
 
 __all__ = ["Checker", "TestOutcome", "TestReport", "TestResult", "extract_program", "grade", "run_tests"]

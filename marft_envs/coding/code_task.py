@@ -9,10 +9,10 @@ from functools import cache
 from typing import Any, Literal, TypeVar, get_args
 
 from marft_envs.arguments import expected_one_of
+from marft_envs.coding.grader.check_tests import check_tests
+from marft_envs.coding.grader.outcomes import Scoring, TestOutcome, TestReport
 from marft_envs.coding.grader.program_extraction import extract_program, fenced
 from marft_envs.coding.grader.run_tests import run_tests
-from marft_envs.coding.grader.test_format import check_tests
-from marft_envs.coding.grader.test_report import Scoring, TestOutcome, TestReport
 from marft_envs.sandbox import ExternalSandbox, Limits, LocalSandbox, Sandbox
 from marft_envs.task import Problem, Task
 from marft_envs.verdict import Verdict

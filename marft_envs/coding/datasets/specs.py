@@ -12,7 +12,7 @@ from typing import Any
 
 from marft_envs.coding.code_task import CodeItem
 from marft_envs.coding.datasets import row_readers
-from marft_envs.coding.grader.test_format import check_tests
+from marft_envs.coding.grader.check_tests import check_tests
 from marft_envs.datasets.dataset_spec import DatasetSpec, HubDataset, Unusable
 from marft_envs.datasets.files import Row
 

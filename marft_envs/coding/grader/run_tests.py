@@ -23,10 +23,10 @@ from functools import cache
 from typing import Any, Literal, get_args
 
 from marft_envs.arguments import expected_one_of
+from marft_envs.coding.grader.check_tests import check_tests
+from marft_envs.coding.grader.outcomes import Scoring, TestOutcome, TestReport, TestResult
 from marft_envs.coding.grader.output_checkers import Checker, as_checker, is_correct
 from marft_envs.coding.grader.returned_values import is_same
-from marft_envs.coding.grader.test_format import check_tests
-from marft_envs.coding.grader.test_report import Scoring, TestOutcome, TestReport, TestResult
 from marft_envs.sandbox import DEFAULT_LIMITS, Asserts, Call, Limits, LocalSandbox, Run, RunStatus, Sandbox, Stdin, Test
 from marft_envs.sandbox.inside import values
 from marft_envs.verdict import Verdict

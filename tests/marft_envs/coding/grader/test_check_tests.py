@@ -6,7 +6,7 @@ import warnings
 import pytest
 
 from marft_envs.coding import datasets, grade
-from marft_envs.coding.grader.test_format import check_tests
+from marft_envs.coding.grader.check_tests import check_tests
 from marft_envs.datasets.files import DataError
 
 GOOD = "def check(candidate):\n    assert candidate(1) == 2\n"
