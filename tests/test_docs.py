@@ -18,7 +18,11 @@ from marft_envs.registry import entry_points
 
 ROOT = Path(__file__).resolve().parents[1]
 RECIPES = ROOT / "CONTRIBUTING.md"
-GUIDES = [ROOT / "README.md", RECIPES, *sorted((ROOT / "docs").rglob("*.md"))]
+GUIDES = [
+    *(ROOT / name for name in ("README.md", "AGENTS.md", "SECURITY.md")),
+    RECIPES,
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 TARGETS = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M)
 WORKS = ("marft_envs", "baselines", "benchmarks", "examples", "tests", "docs", "pyproject.toml", "Makefile")
 
