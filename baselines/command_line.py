@@ -62,13 +62,19 @@ def run_command(
     except Interrupted as stop:
         return report_interrupt(stop, advice)
     except usage_errors as error:
-        return _report(name, str(error), USAGE_ERROR)
+        return _report(name, _message(error), USAGE_ERROR)
     except RunError as error:
         return _report(name, str(error), FAILURE)
     except OSError as error:
-        path = f"{error.filename}: " if error.filename else ""
         remedy = ("; make room" + (advice and f", then {advice}")) if is_full(error) else ""
-        return _report(name, f"{path}{error.strerror or error}{remedy}", FAILURE)
+        return _report(name, f"{_message(error)}{remedy}", FAILURE)
+
+
+def _message(error: Exception) -> str:
+    """Return the message of an error, without the error number of an OSError."""
+    if not isinstance(error, OSError) or not error.strerror:
+        return str(error)
+    return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
 
 
 def _report(name: str, message: str, code: int) -> int:

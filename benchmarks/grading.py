@@ -57,7 +57,7 @@ class BadCases(ValueError):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Judgement:
     """Result of one case.
 
     Attributes:
@@ -82,25 +82,25 @@ class Kind:
 
     name: str
     fields: frozenset[str]
-    judge: Callable[[dict[str, Any]], Outcome]
+    judge: Callable[[dict[str, Any]], Judgement]
     expected: tuple[Any, ...] = ()
 
 
-def judge_mathematics(case: dict[str, Any]) -> Outcome:
+def judge_mathematics(case: dict[str, Any]) -> Judgement:
     """Judge a mathematics case. A fault of the grader counts as a wrong verdict."""
     started = time.perf_counter()
     verdict = grade(case["answer"], case["gold"])
     seconds = time.perf_counter() - started
     if verdict.graded and (verdict.score == 1.0) == case["expected"]:
-        return Outcome("", seconds)
+        return Judgement("", seconds)
     wanted = "correct" if case["expected"] else "not correct"
     values = f"gold={_short(case['gold'])} answer={_short(case['answer'])}"
-    return Outcome(f"expected {wanted}, got {verdict.outcome}: {values} ({verdict.reason})", seconds)
+    return Judgement(f"expected {wanted}, got {verdict.outcome}: {values} ({verdict.reason})", seconds)
 
 
-def judge_program(case: dict[str, Any]) -> Outcome:
+def judge_program(case: dict[str, Any]) -> Judgement:
     """Judge a code case; a hostile program in a private mount namespace (benchmarks/graders/programs.py)."""
-    return Outcome(*judge_code(case))
+    return Judgement(*judge_code(case))
 
 
 KINDS = (

@@ -42,8 +42,8 @@ class Reporter:
 
         Args:
             done: Number of finished steps.
-            status: Description of the last step. Elsewhere than on a terminal it is dropped if the last line is
-                younger than ``interval_s``.
+            status: Description of the last step. Outside a terminal it is printed only if the last line is older than
+                ``interval_s``.
         """
         if self.terminal:
             if self._bar is None:

@@ -11,7 +11,7 @@ from marft_envs.task import Problem, Task
 from marft_envs.transcript import Turn
 
 
-def progress(task: Task, episode: Episode) -> Sequence[int] | None:
+def progress_labels(task: Task, episode: Episode) -> Sequence[int] | None:
     """Return ``Task.progress`` before each step of the episode; None if the task does not define it."""
     return task.progress(_problem(episode), _turns(episode))
 

@@ -32,7 +32,7 @@ from baselines.runs.evaluation import (
     play_items,
 )
 from baselines.runs.message_statistics import message_statistics
-from baselines.runs.reply_scores import progress, reply_scores
+from baselines.runs.reply_scores import progress_labels, reply_scores
 from baselines.runs.run_config import RunConfig
 from baselines.runs.run_folder import RunFolder, check_folder
 from baselines.runs.team_policy import TeamPolicy, TeamSampler
@@ -117,9 +117,9 @@ class Run:
 
     def train_once(self, update: int) -> Row:
         """Play one batch, update the policies, and return the metrics."""
-        start, watch = time.perf_counter(), Timer()
+        start, timer = time.perf_counter(), Timer()
         sampler = self.policy.sampler((self.config.seed, _SAMPLING, update))
-        with watch.measure("rollout"):
+        with timer.measure("rollout"):
             episodes = self.rollout(update, sampler)
         graded = [e for e in episodes if not e.not_graded]
         batch = self._batch([e for e in episodes if not e.not_graded or self._can_bootstrap(e)], sampler)
@@ -128,7 +128,7 @@ class Run:
             metrics = self.learner.update(batch)
         self._count(episodes, sampler, metrics)
         metrics["messages"] = message_statistics(episodes, self.policy.agents)
-        metrics["seconds"] = watch.seconds | metrics.get("seconds", {})
+        metrics["seconds"] = timer.seconds | metrics.get("seconds", {})
         reward = float(np.mean([e.score for e in graded])) if graded else None
         return {"update": update, "reward": reward, **self.counts, **metrics, "wall_s": time.perf_counter() - start}
 
@@ -145,7 +145,7 @@ class Run:
             episodes, scores = [e for e, _ in scored], [found for _, found in scored]
         if not episodes:
             return None
-        labels = [progress(task, e) for e in episodes]
+        labels = [progress_labels(task, e) for e in episodes]
         known = [found for found in labels if found is not None]
         batch = make_batch(
             episodes,
@@ -249,7 +249,7 @@ def train(
 
     Args:
         config: Configuration of the run.
-        on_row: Called with every row as it is made. ``row["kind"]`` is "train" or "eval" (docs/training.md).
+        on_row: Called with every row as it is made. ``row["kind"]`` is "train" or "eval" (docs/reference/rows.md).
         folder: Folder for rows, transcripts and checkpoints (docs/training.md); None writes nothing.
         resume: Whether to continue the run that ``folder`` holds. Its further rows are those of a run without a stop,
             bit for bit on the same machine; rows that the file has already are neither made nor passed to ``on_row``.

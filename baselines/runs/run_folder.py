@@ -1,7 +1,7 @@
 """The folder of a run: configuration, rows and checkpoints, and how a killed run is resumed.
 
     config.json       every setting and their hash; ``--config`` reads it
-    rows.jsonl        one JSON object per line: a head, then training and evaluation rows (docs/training.md)
+    rows.jsonl        one JSON object per line: a head, then train and eval rows (docs/reference/rows.md)
     transcripts/      a trace of a few episodes of each sampled evaluation
     checkpoints/      the newest checkpoints, named by update
 
@@ -246,10 +246,15 @@ def head_row(config: RunConfig) -> Row:
         "config_hash": config.hash(),
         "versions": {name: metadata.version(name) for name in PACKAGES}
         | {"marft_envs": marft_envs.__version__, "python": platform.python_version()},
-        "hardware": f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}",
+        "hardware": hardware(),
         "threads": torch.get_num_threads(),
         "started": time.strftime("%Y-%m-%d %H:%M:%S"),
     }
+
+
+def hardware() -> str:
+    """Return the number of cores, the architecture and the operating system of this machine."""
+    return f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}"
 
 
 def lock(folder: Path) -> Callable[[], None]:

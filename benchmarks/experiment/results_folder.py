@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import platform
 import time
 from collections.abc import Iterator, Mapping
@@ -21,7 +20,7 @@ from typing import Any
 from baselines.errors import is_full
 from baselines.runs.checkpoint import replace_file
 from baselines.runs.run_config import RunConfig, differences
-from baselines.runs.run_folder import CHECKPOINTS, ROWS, lock
+from baselines.runs.run_folder import CHECKPOINTS, ROWS, hardware, lock
 from benchmarks.analysis.read_rows import parse_line
 from benchmarks.analysis.rows_schema import kind_of
 from benchmarks.experiment.grid import Grid, GridError
@@ -182,6 +181,6 @@ def session() -> dict[str, Any]:
         "command": command_line(),
         **code_version(),
         "versions": {name: metadata.version(name) for name in _PACKAGES} | {"python": platform.python_version()},
-        "hardware": f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}",
+        "hardware": hardware(),
         "started": time.strftime("%Y-%m-%d %H:%M:%S"),
     }

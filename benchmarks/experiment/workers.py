@@ -45,12 +45,12 @@ class Worker:
 
     def __init__(self) -> None:
         context = multiprocessing.get_context("spawn")
-        self.connection, theirs = context.Pipe()
+        self.connection, worker_end = context.Pipe()
         self.run: RunConfig | None = None
-        self.process = context.Process(target=_work, args=(theirs,), daemon=True)
+        self.process = context.Process(target=_work, args=(worker_end,), daemon=True)
         with _sigint_blocked():
             self.process.start()
-        theirs.close()
+        worker_end.close()
 
     def assign(self, run: RunConfig, folder: str) -> None:
         """Send a run to the worker. If the worker has died, ``receive`` reports it."""

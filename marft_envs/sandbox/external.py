@@ -28,7 +28,7 @@ from marft_envs.sandbox.records import DEFAULT_LIMITS, Limits, Result, Run, RunS
 _START_S, _GRACE_S = 60.0, 10.0
 _PATIENCE_S = 5.0
 _BLOCK = 1 << 16
-_STDERR_BYTES = 300  # what is kept of the standard error of a command, and quoted in a message
+_STDERR_BYTES = 300  # length of the end of a command's standard error that is stored for messages
 _LARGEST_PIPE = 1 << 20  # bytes; the kernel allows no larger pipe to an ordinary user
 _TRIALS = (
     ("print(int(input()) + 1)", RunStatus.DONE, "42\n"),

@@ -27,6 +27,11 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
         (TypeError("policy=3"), 2, "policy=3"),
         (ModelNotFound("model='tny'"), 2, "model='tny'"),
         (ModelCorrupt("model file x"), 2, "model file x"),
+        (
+            FileNotFoundError(errno.ENOENT, "No such file or directory", "x.toml"),
+            2,
+            "x.toml: No such file or directory",
+        ),
         (CheckpointError("no checkpoint"), 1, "no checkpoint"),
         (TrackerError("no tracker"), 1, "no tracker"),
         (NonFiniteLoss(3, None), 1, str(NonFiniteLoss(3, None))),

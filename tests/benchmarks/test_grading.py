@@ -64,7 +64,7 @@ def test_the_help_describes_every_field_of_a_case_file(capsys):
 def test_another_kind_of_case_can_be_added(tmp_path, monkeypatch):
     """Kinds are recognised by their fields, and a file may hold several."""
     kind = grading.Kind(
-        "sums", frozenset(("a", "b")), lambda case: grading.Outcome("no" * (case["a"] < case["b"]), 0.5)
+        "sums", frozenset(("a", "b")), lambda case: grading.Judgement("no" * (case["a"] < case["b"]), 0.5)
     )
     monkeypatch.setattr(grading, "KINDS", (*grading.KINDS, kind))
     lines = []

@@ -175,7 +175,7 @@ tried(*[lambda f=f: libc.unshare(f) for f in (0x10000000, 0x20000, 0x20000000, 0
 tried(lambda: libc.mount(b"tmpfs", b"/tmp", b"tmpfs", 0, 0), lambda: libc.chroot(b"/tmp"),
       lambda: libc.umount2(b"/proc", 2), lambda: syscall(155, b"/", b"/"), lambda: syscall(428, -100, b"/", 0))""",
     "identity": "tried(lambda: os.setuid(0) or True, lambda: os.setgid(0) or True, lambda: os.setgroups([0]) or True, "
-    "lambda: os.setresuid(0, 0, 0) or True)\nif os.getuid() == 0 and False: escaped()",
+    "lambda: os.setresuid(0, 0, 0) or True)",
     "calls_nobody_needs": """
 # bpf, keyctl, add_key, perf_event_open, userfaultfd, personality, reboot, sethostname, settimeofday, init_module,
 # kexec_load, swapon, acct, quotactl, io_uring_setup, fanotify_init, inotify_init, lookup_dcookie, syslog, iopl
