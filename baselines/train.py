@@ -119,12 +119,12 @@ def config_of(options: argparse.Namespace) -> RunConfig:
 
 def run(options: argparse.Namespace) -> None:
     """Train, and send every row to the progress bar and the tracker."""
-    from baselines.runs.progress import Progress
+    from baselines.runs.progress import RunProgress
     from baselines.runs.run import train
 
     config = config_of(options)
     service = choose_tracker(options.track)
-    progress = Progress(config.updates, sys.stdout)
+    progress = RunProgress(config.updates, sys.stdout)
     tracker: Tracker | None = None
 
     def on_row(row: Mapping[str, Any]) -> None:

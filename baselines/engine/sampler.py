@@ -26,7 +26,6 @@ class EngineSampler:
         stream: Integers that name the random stream; None decodes greedily. The uniform numbers of an action depend on
             (stream, problem, repetition, turn) alone, so all arms and updates that play a problem share them.
             ``repetition`` counts the requests of one call for the same problem.
-        trained: Whether agents act with their trained weights. If False, all act with the reference policy.
         prompt_tokens: Number of prompt tokens so far.
         generated_tokens: Number of generated tokens so far.
     """
@@ -34,15 +33,13 @@ class EngineSampler:
     engine: TorchEngine
     loaded: Any
     stream: tuple[int, ...] | None
-    trained: bool = True
     prompt_tokens: int = 0
     generated_tokens: int = 0
 
     def __call__(self, requests: list[Request]) -> list[Reply]:
         """Return one reply per request. All requests are of one agent, as ``BatchRunner`` groups them."""
         prompts = [self.prompt(r.observation) for r in requests]
-        agent = requests[0].agent if self.trained else None
-        generations = self.engine.generate(agent, prompts, self._uniforms(requests))
+        generations = self.engine.generate(requests[0].agent, prompts, self._uniforms(requests))
         self.prompt_tokens += sum(map(len, prompts))
         self.generated_tokens += sum(len(g.action_ids) for g in generations)
         return [Reply(g.text, g) for g in generations]

@@ -52,7 +52,7 @@ class AgentData:
         return AgentData(turns=concatenate([part.turns for part in parts]), **joined)
 
 
-class Weights(NamedTuple):
+class LossWeights(NamedTuple):
     """The weights of a minibatch's loss, see ``losses.loss_weights``.
 
     Attributes:
@@ -209,13 +209,13 @@ class Actor:
         """
         subset = select(data.turns, chosen)
         aggregation = self.config.loss_aggregation
-        weights = Weights(
+        weights = LossWeights(
             loss_weights(data.decisions[chosen], data.agent[chosen], aggregation),
             loss_weights(subset.action_mask, data.agent[chosen], aggregation),
         )
         total: dict[str, float] = {}
         for block in row_blocks(len(chosen), self.rows):
-            share = Weights(weights.decisions[block], weights.tokens[block])
+            share = LossWeights(weights.decisions[block], weights.tokens[block])
             loss, stats = self._loss(subset, block, data, chosen[block], share)
             loss.backward()
             for name, value in {**stats, "loss": loss}.items():
@@ -224,7 +224,7 @@ class Actor:
         return total
 
     def _loss(
-        self, turns: AgentTurns, block: slice, data: AgentData, rows: Tensor, weights: Weights
+        self, turns: AgentTurns, block: slice, data: AgentData, rows: Tensor, weights: LossWeights
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """Return the weighted loss of some turns, and its parts. ``block`` are their rows in ``turns``, ``rows`` in
         ``data``."""

@@ -1,6 +1,6 @@
 """Progress of a long command on tqdm: a bar on a terminal, plain lines elsewhere.
 
-``Reporter`` counts steps of any kind; ``Progress`` feeds it the rows of one training run.
+``Reporter`` counts steps of any kind; ``RunProgress`` feeds it the rows of one training run.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Reporter:
             self._bar.close()
 
 
-class Progress:
+class RunProgress:
     """Report the rows of a training run.
 
     Args:

@@ -13,7 +13,7 @@ from baselines.runs.evaluation import environment_of
 from baselines.runs.run_config import RunConfig
 from baselines.runs.team_policy import check_team
 from benchmarks.experiment.grid import Grid, GridError, load_preset, with_options, with_transfer
-from benchmarks.experiment.progress import Progress
+from benchmarks.experiment.progress import ComparisonProgress
 from benchmarks.experiment.provenance import data_of
 from benchmarks.experiment.results_folder import ResultsFolder
 from benchmarks.experiment.workers import execute
@@ -130,7 +130,7 @@ def run_grid(grid: Grid, results: ResultsFolder, workers: int) -> int:
         f"{len(todo)} runs{resumed}, {min(workers, len(todo))} in parallel; results go to {results.folder}", flush=True
     )
     results.record_session()
-    progress = Progress(runs, results)
+    progress = ComparisonProgress(runs, results)
     failed = 0
     events = execute(todo, results, workers)
     try:

@@ -17,7 +17,7 @@ from benchmarks.experiment.workers import Event
 _SLOW_S = 10.0  # an update that takes longer gets a line of its own
 
 
-class Progress:
+class ComparisonProgress:
     """Print the events of a comparison, and estimate the time that is left.
 
     Args:

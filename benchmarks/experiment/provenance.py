@@ -15,7 +15,7 @@ from marft_envs import make
 from marft_envs.batch.runner import BatchRunner, Request
 
 ROOT = Path(__file__).resolve().parents[2]
-_SOURCES = ("marft_envs", "baselines", "benchmarks")
+SOURCES = ("marft_envs", "baselines", "benchmarks")
 _HASHED_PROBLEMS = 64
 _CONTROL_ITEMS = 32
 NO_ANSWER = "?"
@@ -35,7 +35,7 @@ def code_version() -> dict[str, str | None]:
 def sources_hash(root: Path) -> str:
     """Return 12 hexadecimal digits of the SHA-256 over the paths and contents of all modules under ``root``."""
     total = hashlib.sha256()
-    for path in sorted(p for package in _SOURCES for p in (root / package).rglob("*.py")):
+    for path in sorted(p for package in SOURCES for p in (root / package).rglob("*.py")):
         total.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return total.hexdigest()[:12]
 

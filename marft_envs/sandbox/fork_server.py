@@ -27,7 +27,7 @@ class ServerDied(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Report:
+class ServerReport:
     """How a child process ended.
 
     Attributes:
@@ -108,9 +108,9 @@ class ForkServer:
         except OSError as fault:
             raise ServerDied(str(fault)) from fault
 
-    def wait(self, limits: Limits) -> Report:
+    def wait(self, limits: Limits) -> ServerReport:
         """Wait for the end of the current run. Raises ServerDied if there is no report in time."""
-        return Report(**json.loads(self._receive(WALL_LIMITS * limits.wall_s + _GRACE_S)))
+        return ServerReport(**json.loads(self._receive(WALL_LIMITS * limits.wall_s + _GRACE_S)))
 
     def kill_run(self) -> None:
         """Kill the current run. Its report is still sent."""

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 
-from marft_envs.sandbox.fork_server import WALL_LIMITS, ForkServer, Report, ServerDied, encode_spec
+from marft_envs.sandbox.fork_server import WALL_LIMITS, ForkServer, ServerDied, ServerReport, encode_spec
 from marft_envs.sandbox.memory_files import MemoryFiles, read_file
 from marft_envs.sandbox.pool import LEVELS, STRONG, UNSAFE, Pool, numpy_folder
 from marft_envs.sandbox.records import (
@@ -138,7 +138,7 @@ class LocalSandbox:
             return run
 
 
-def _as_run(report: Report, stdout: int, stderr: int, limits: Limits, *others: int) -> Run:
+def _as_run(report: ServerReport, stdout: int, stderr: int, limits: Limits, *others: int) -> Run:
     """Return the run that a report and the child's output files describe. others: further output files."""
     max_bytes = limits.output_mib << 20
     full = any(os.fstat(descriptor).st_size >= max_bytes for descriptor in (stdout, stderr, *others))
@@ -149,7 +149,7 @@ def _as_run(report: Report, stdout: int, stderr: int, limits: Limits, *others: i
     return Run(status, output.decode("utf-8", "replace"), "", detail, report.cpu_s, report.wall_s)
 
 
-def _status_of(report: Report, full: bool, last_line: str, limits: Limits) -> tuple[RunStatus, str]:
+def _status_of(report: ServerReport, full: bool, last_line: str, limits: Limits) -> tuple[RunStatus, str]:
     """Return (status, detail). full: an output file reached its limit. last_line: the last line of stderr."""
     if report.end_reason == "undecided":
         return RunStatus.FAULT, f"still busy after {report.wall_s:.0f} s with {report.cpu_s:.1f} s of CPU time"

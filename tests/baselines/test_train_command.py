@@ -15,7 +15,7 @@ import baselines
 from baselines.ppo.learner import Learner
 from baselines.ppo.nonfinite import NonFiniteLoss
 from baselines.runs.config_files import read_settings
-from baselines.runs.progress import Progress
+from baselines.runs.progress import RunProgress
 from baselines.runs.run_config import RunConfig
 from baselines.train import config_of, main, parse
 
@@ -84,7 +84,7 @@ def test_sigterm_stops_a_run_like_ctrl_c(tmp_path, capsys, monkeypatch):
         if row["update"] == 1:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    monkeypatch.setattr(Progress, "row", stop)
+    monkeypatch.setattr(RunProgress, "row", stop)
     assert main([*SMALL, "--updates", "200", "--out", str(tmp_path)]) == 143
     assert capsys.readouterr().err.endswith(
         f"\nstopped; resume with: python -m baselines.train --resume --out {tmp_path}\n"

@@ -173,7 +173,7 @@ def test_a_signal_stops_the_runs_writes_the_rows_and_tells_how_to_resume(
     shutil.copytree(whole, out, ignore=shutil.ignore_patterns("relay-marft-*"))
     (out / "rows.jsonl").unlink()
     monkeypatch.setattr(workers, "_work", light_workers.send_a_row_and_hang)
-    monkeypatch.setattr(progress.Progress, "report", lambda self, event: os.kill(os.getpid(), number))
+    monkeypatch.setattr(progress.ComparisonProgress, "report", lambda self, event: os.kill(os.getpid(), number))
     words = ["--preset", str(preset), "--out", str(out), "--workers", "1", "--resume"]
     monkeypatch.setattr(sys, "argv", ["benchmarks/compare.py", *words])
     assert compare.main(words) == code

@@ -2,7 +2,7 @@
 
 import io
 
-from baselines.runs.progress import Progress, Reporter
+from baselines.runs.progress import Reporter, RunProgress
 
 TRAIN = {
     "kind": "train", "arm": "marft", "task": "relay", "seed": 0, "update": 3, "reward": 0.5, "wall_s": 2.0,
@@ -23,7 +23,7 @@ class Terminal(io.StringIO):
 
 def test_plain_lines_where_there_is_no_terminal():
     out = io.StringIO()
-    progress = Progress(10, out, interval_s=0.0)
+    progress = RunProgress(10, out, interval_s=0.0)
     for row in (EVAL, TRAIN, {**EVAL, "accuracy": None}, {**TRAIN, "reward": None, "skipped": "no graded episode"}):
         progress.row(row)
     progress.close()
@@ -49,7 +49,7 @@ def test_plain_status_lines_are_rate_limited():
 
 def test_a_bar_on_a_terminal():
     out = Terminal()
-    progress = Progress(10, out)
+    progress = RunProgress(10, out)
     progress.line("header")
     for row in (TRAIN, EVAL, {**TRAIN, "update": 4}):
         progress.row(row)
@@ -64,7 +64,7 @@ def test_a_bar_on_a_terminal():
 def test_a_run_that_trained_nothing_says_so_at_its_end():
     def report(*rows):
         out = io.StringIO()
-        progress = Progress(10, out)
+        progress = RunProgress(10, out)
         for row in rows:
             progress.row(row)
         progress.close()

@@ -4,7 +4,7 @@ import io
 import sys
 
 from benchmarks.experiment.grid import Grid
-from benchmarks.experiment.progress import Progress
+from benchmarks.experiment.progress import ComparisonProgress
 from benchmarks.experiment.results_folder import ResultsFolder
 from benchmarks.experiment.workers import Event
 
@@ -28,7 +28,7 @@ def events(run):
 
 def test_elsewhere_it_is_a_line_for_each_evaluation_slow_update_and_end(tmp_path, capsys):
     first, second = GRID.runs()
-    progress = Progress(GRID.runs(), ResultsFolder(tmp_path))
+    progress = ComparisonProgress(GRID.runs(), ResultsFolder(tmp_path))
     for event in events(first):
         progress.report(event)
     progress.report(Event("failed", second, {"error": "model: no such file"}))
@@ -47,7 +47,7 @@ def test_elsewhere_it_is_a_line_for_each_evaluation_slow_update_and_end(tmp_path
 def test_on_a_terminal_a_bar_counts_the_updates_of_all_runs(tmp_path, monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stdout", terminal)
-    progress = Progress(GRID.runs(), ResultsFolder(tmp_path))
+    progress = ComparisonProgress(GRID.runs(), ResultsFolder(tmp_path))
     for event in list(events(GRID.runs()[0]))[:4]:
         progress.report(event)
     progress.close()

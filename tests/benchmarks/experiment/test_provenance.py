@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import marft_envs
 from baselines.runs.run_config import RunConfig
-from benchmarks.experiment.provenance import data_of, fingerprint, sources_hash
+from benchmarks.experiment.provenance import ROOT, SOURCES, data_of, fingerprint, sources_hash
 
 RUN = RunConfig(arm="ippo", environment_arguments={"dataset": "report", "team": "panel_2"})
 
@@ -37,6 +37,12 @@ def test_the_hash_covers_the_golds():
 
     assert fingerprint(OtherGolds())["size"] == 8
     assert fingerprint(OtherGolds())["sha256"] != fingerprint(task)["sha256"]
+
+
+def test_the_hash_of_the_sources_covers_the_packages_of_this_repository():
+    """A folder that does not exist would be hashed as empty, without an error."""
+    assert set(SOURCES) == {"marft_envs", "baselines", "benchmarks"}
+    assert all((ROOT / package / "__init__.py").is_file() for package in SOURCES)
 
 
 def test_the_hash_of_the_sources_covers_names_and_contents(tmp_path):
