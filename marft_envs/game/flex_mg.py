@@ -15,9 +15,8 @@ truncates it, with the reason in ``infos[agent]["truncated"]``.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 from gymnasium import Space
@@ -25,30 +24,21 @@ from pettingzoo import AECEnv
 
 from marft_envs.arguments import check_integer, check_nonempty, expected_one_of
 from marft_envs.dependency.graph import Dependency
-from marft_envs.game import rendering, scoring
-from marft_envs.game.observation import Message, as_message, opening_messages
+from marft_envs.game import actions, rendering, scoring
+from marft_envs.game.observation import Message, as_message, longest_message, opening_messages, truncate_problem
 from marft_envs.game.reward import Reward, TeamOutcome, as_reward
-from marft_envs.game.rounds import Memory, Order, Rounds, stops_early
-from marft_envs.game.spaces import ChoiceText, UnicodeText, as_utf8, is_utf8, message_space
-from marft_envs.task import UNLIMITED, Problem, PublicProblem, Task, check_index
+from marft_envs.game.rounds import Rounds, stops_early
+from marft_envs.game.settings import RENDER_MODES, Memory, Order, check_settings
+from marft_envs.game.spaces import ChoiceText, UnicodeText, is_utf8, message_space
+from marft_envs.task import UNLIMITED, Problem, Task, check_index
 from marft_envs.team.role import Role
 from marft_envs.team.team import Team
-from marft_envs.team.tools import ToolFault, answer_call, find_call
+from marft_envs.team.tools import ToolFault
 from marft_envs.transcript import Turn, new_turn
 from marft_envs.verdict import Verdict
 
-MEMORIES = get_args(Memory)
-ORDERS = get_args(Order)
-RENDER_MODES = ("human", "ansi")
 _STATE_CHARS = 10_000_000
 _NO_PARENTS: tuple[str, ...] = ()
-
-
-def _check_type(name: str, value: Any, types: type | tuple[type, ...]) -> None:
-    """Raise TypeError unless ``value`` is an instance of ``types``."""
-    if not isinstance(value, types):
-        expected = " or ".join(each.__name__ for each in (types if isinstance(types, tuple) else (types,)))
-        raise TypeError(f"{name}={value!r:.80}: got {type(value).__name__}, expected {expected}")
 
 
 class FlexMG(AECEnv[str, dict[str, Any], str]):
@@ -102,20 +92,17 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
         defer_grading: bool = False,
     ) -> None:
         super().__init__()
-        choices = (("memory", memory, MEMORIES), ("order", order, ORDERS))
-        for argument, value, allowed in (*choices, ("render_mode", render_mode, (None, *RENDER_MODES))):
-            if value not in allowed:
-                raise ValueError(expected_one_of(argument, value, allowed))
-        _check_type("task", task, Task)
-        _check_type("team", team, Team)
-        rounds = check_integer("rounds", rounds, 1)
-        if max_turns is not None:
-            max_turns = check_integer("max_turns", max_turns, 1)
-        _check_type("format_bonus", format_bonus, (int, float))
-        if not math.isfinite(format_bonus):
-            raise ValueError(f"format_bonus={format_bonus!r}: expected a finite number")
-        _check_type("defer_grading", defer_grading, bool)
-        team.schedule.check_rounds(rounds)
+        rounds, max_turns = check_settings(
+            task,
+            team,
+            rounds=rounds,
+            memory=memory,
+            order=order,
+            format_bonus=format_bonus,
+            max_turns=max_turns,
+            render_mode=render_mode,
+            defer_grading=defer_grading,
+        )
         self.task, self.team = task, team
         self.rounds, self.memory, self.order = rounds, memory, order
         self.reward, self.format_bonus = as_reward(reward), format_bonus
@@ -132,7 +119,8 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
         briefing = team.schedule.briefing({a: r.summary for a, r in team.roles.items()}, team.answering, rounds)
         self._briefing = {agent: briefing.get(agent, "") for agent in team.agents}
         self.observation_spaces: dict[str, Space[Any]] = {
-            agent: message_space(self._longest(agent, role)) for agent, role in team.roles.items()
+            agent: message_space(longest_message(agent, role, self._briefing[agent]))
+            for agent, role in team.roles.items()
         }
         self.action_spaces: dict[str, Space[Any]] = {
             agent: ChoiceText(role.choices) if role.choices else UnicodeText(role.max_chars)
@@ -289,7 +277,8 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
         if not isinstance(action, str):
             raise TypeError(f"action of {agent}: got {type(action).__name__} ({action!r:.80}), expected str")
         if len(action) > self._limits[agent] or not (action.isascii() or is_utf8(action)):
-            action = self._repaired(agent, action)
+            action, flags = actions.repair(action, self._limits[agent])
+            self.infos[agent].update(flags)
         if agent in self._special:
             role = self._roles[agent]
             if role.choices and action not in role.choices:
@@ -499,45 +488,27 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
         if agents:
             self.agent_selection = agents[0]
 
-    # ---- opening messages, repair of actions, and tool calls
-
-    def _longest(self, agent: str, role: Role) -> int:
-        """Return the length of the longest string in an observation; instructions are never truncated."""
-        fixed = opening_messages(agent, role, PublicProblem(0, "", {}), self._briefing[agent])
-        return max(role.max_observed_chars, len(role.reply_prefix), *(len(m["content"]) for m in fixed))
+    # ---- opening messages, and tool calls
 
     def _opening(self, agent: str, role: Role) -> tuple[Message, ...]:
-        """Return the messages before any turn; of a problem longer than the agent's limit, only its last characters."""
+        """Return the messages before any turn; ``infos`` reports a problem that is longer than the role may read."""
         messages = opening_messages(agent, role, self._public, self._briefing[agent])
-        limit, task = role.max_observed_chars, messages[-1] if messages else {}
-        if task.get("role") != "user" or len(task["content"]) <= limit:
-            return messages
-        self.infos[agent]["problem_clipped"] = len(task["content"])
-        return (*messages[:-1], {**task, "content": task["content"][-limit:]})
-
-    def _repaired(self, agent: str, action: str) -> str:
-        """Return the action truncated to the role's limit and without lone surrogates; ``infos`` flags both."""
-        limit = self._roles[agent].max_chars
-        if len(action) > limit:
-            self.infos[agent]["clipped"] = len(action)
-            action = action[:limit]
-        if not is_utf8(action):
-            self.infos[agent]["malformed"] = "lone surrogates replaced by '?'"
-            action = as_utf8(action)
-        return action
+        messages, length = truncate_problem(messages, role.max_observed_chars)
+        if length is not None:
+            self.infos[agent]["problem_clipped"] = length
+        return messages
 
     def _called_tool(self, agent: str, role: Role, text: str) -> bool:
         """Run the reply's tool call and return True; False if it has none, or the role has no calls left."""
         rounds = self._rounds
-        body = find_call(text)
-        calls = sum(turn.kind == "call" for turn in rounds.tool_turns)
-        if body is None or calls >= role.max_tool_calls:
+        body = actions.tool_call(text, role, rounds.tool_turns)
+        if body is None:
             rounds.tool_turns = []
             return False
         call = Turn(rounds.number, agent, text, "call")
         self.transcript.append(call)
         try:
-            result = Turn(rounds.number, agent, as_utf8(answer_call(body, role.tools)), "result")
+            result = Turn(rounds.number, agent, actions.tool_result(body, role), "result")
         except ToolFault as fault:
             self._truncate("not_graded", f"{agent}: {fault}")
             return True

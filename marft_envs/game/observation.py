@@ -34,6 +34,24 @@ def opening_messages(agent: str, role: Role, problem: PublicProblem, briefing: s
     return tuple(message for message in messages if message["content"])
 
 
+def longest_message(agent: str, role: Role, briefing: str) -> int:
+    """Return the length of the longest string that an observation can contain; instructions are never truncated."""
+    fixed = opening_messages(agent, role, PublicProblem(0, "", {}), briefing)
+    return max(role.max_observed_chars, len(role.reply_prefix), *(len(m["content"]) for m in fixed))
+
+
+def truncate_problem(messages: tuple[Message, ...], limit: int) -> tuple[tuple[Message, ...], int | None]:
+    """Return ``opening_messages`` with at most the last ``limit`` characters of the problem.
+
+    Returns:
+        The messages, and the problem's full length if it was truncated, else None.
+    """
+    task = messages[-1] if messages else {}
+    if task.get("role") != "user" or len(task["content"]) <= limit:
+        return messages, None
+    return (*messages[:-1], {**task, "content": task["content"][-limit:]}), len(task["content"])
+
+
 def without_private(messages: Sequence[Message], private: str) -> tuple[Message, ...]:
     """Return an observation's messages without the private part of the problem.
 

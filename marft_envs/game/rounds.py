@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from marft_envs.dependency.graph import Dependency
 from marft_envs.dependency.schedule import Extension, Schedule
+from marft_envs.game.settings import Memory, Order
 from marft_envs.task import PublicProblem, Task
 from marft_envs.team.stop_rules import StopRule
 from marft_envs.transcript import Turn
-
-Memory = Literal["none", "own", "parents", "all"]
-Order = Literal["stable", "random"]
 
 
 class Rounds:
