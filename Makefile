@@ -45,7 +45,7 @@ check: setup
 
 docs: $(DOCS_STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
-	@echo "the documentation is in site/index.html"
+	@echo "The documentation is in site/index.html. To search it, serve it: python3 -m http.server -d site"
 
 $(DOCS_STAMP): $(STAMP)
 	$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -q -c constraints.txt -e '.[docs]'
