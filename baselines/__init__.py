@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 _missing = [name for name in ("torch", "transformers", "peft") if find_spec(name) is None]
 if _missing:
-    raise ImportError(f"baselines needs {', '.join(_missing)}: pip install marft-envs[train]")
+    raise ImportError(f"baselines needs {', '.join(_missing)}: pip install 'marft-envs[train]'")
 
 if TYPE_CHECKING:
     from baselines.ladder import ARMS, LearnerConfig, ippo, marft

@@ -69,7 +69,7 @@ def set_keys(mapping: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[st
         for name in path:
             inner = inner.setdefault(name, {})
             if not isinstance(inner, dict):
-                raise ValueError(f"--set {dotted}: {name} is no mapping; expected KEY=VALUE or MAPPING.KEY=VALUE")
+                raise ValueError(f"--set {dotted}: {name} is not a mapping; expected KEY=VALUE or MAPPING.KEY=VALUE")
         inner[last] = value
     return result
 

@@ -143,7 +143,7 @@ def test_flags_override_files_and_set_overrides_flags():
 def test_invalid_files_and_keys_are_reported(tmp_path):
     with pytest.raises(ValueError, match="--env-arg dataset: expected KEY=VALUE"):
         parse_key_values("--env-arg", ["dataset"])
-    with pytest.raises(ValueError, match=r"--set arm\.clip: arm is no mapping"):
+    with pytest.raises(ValueError, match=r"--set arm\.clip: arm is not a mapping"):
         set_keys(SETTINGS, {"arm.clip": 1})
     with pytest.raises(ValueError, match="no such file"):
         read_settings(tmp_path / "none.toml")
