@@ -23,15 +23,16 @@ $(STAMP): pyproject.toml constraints.txt
 	@echo "installing pinned dependencies into $(VENV) (about 2 GB; minutes the first time)"
 	$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -q -c constraints.txt -e '.[dev]'
 	@touch $@
+	@echo "done: . $(BIN)/activate, then make test or make compare"
 
 compare: setup
 	$(BIN)/python benchmarks/compare.py --preset $(PRESET) --resume
 
 test: setup
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not interop"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not slow and not interop"
 
 test-all: setup
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not interop"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not interop"
 
 test-interop: setup
 	$(BIN)/python -m pytest -m interop tests/interop
@@ -41,7 +42,7 @@ check: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not interop"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not slow and not interop"
 
 docs: $(DOCS_STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -15,7 +15,7 @@ import pytest
 
 import marft_envs
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("one environment for all extras")]
 ROOT = Path(__file__).resolve().parents[1]
 OFFLINE = """
 import socket
@@ -168,7 +168,7 @@ def test_its_version_is_the_packages_and_its_base_is_small(wheel):
         "it lives in marft_envs/__init__.py"
     )
     base = [line for line in metadata.get_all("Requires-Dist") if "extra ==" not in line]
-    assert {re.split("[<>=]", line)[0] for line in base} == {"numpy", "gymnasium", "pettingzoo"}
+    assert {re.split("[<>=]", line)[0] for line in base} == {"numpy", "gymnasium", "pettingzoo", "tqdm"}
 
 
 def test_every_extra_has_a_test(wheel):
