@@ -47,7 +47,11 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     )
     pages = commands.add_parser("docs", help="write the doc pages of environments")
     pages.add_argument("names", nargs="*", help="environments (default: the built-in ones)")
-    pages.add_argument("--into", type=Path, default=docs.FOLDER, help=f"folder of the pages (default: {docs.FOLDER})")
+    pages.add_argument(
+        "--into",
+        type=Path,
+        help=f"folder of the pages (default: {docs.FOLDER}; the pages are printed if that folder does not exist)",
+    )
     pages.add_argument("--check", action="store_true", help="write nothing, and list the pages that are outdated")
     options = parser.parse_args(arguments)
     if options.command is None:

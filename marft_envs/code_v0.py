@@ -1,6 +1,6 @@
 """Programming problems for a team that ends with one program, which is run and tested.
 
-| | |
+| property | value |
 |---|---|
 | import | `marft_envs.code_v0` or `marft_envs.make('code_v0')`; in PettingZoo and Gymnasium: `marft/code-v0` |
 | agents | `reasoner_0`, `actor_0` (team "duo"); see `team=` |
@@ -9,7 +9,8 @@
 | reward | 0 until the episode ends, then the team's score: 1 if all tests pass, else 0; see `scoring=`, `reward=` |
 | end | terminated when the program is graded; truncated by a fault of the sandbox or an outside limit |
 
-Arguments
+Arguments:
+
 * `dataset`: "list_programs" (default): generated problems, which need no download. Real problems, from `path=`, the
   folder in the environment variable MARFT_DATA, or the Hugging Face hub: "humaneval", "humanevalplus", "mbpp",
   "livecodebench", "deepcoder", "codeforces", "apps", "code_contests". Or a `Task`.
@@ -25,7 +26,7 @@ Arguments
 * `dependency`, `stop`: the dependency function D and the stop rule, in place of the team's own; see
   `marft_envs.math_v0`.
 * `rounds`, `memory`, `order`, `reward`, `format_bonus`, `max_turns`, `render_mode`, `defer_grading`: arguments of the
-  game; see `marft_envs.FlexMG`.
+  game. The page of this environment lists their values, as does `help(marft_envs.FlexMG)`.
 * All other arguments are those of the data set: `level=`, `style=`, `split=` and `seed=` of the generator; `split=` (by
   default "test"), `seed=`, `limit=`, `part=`, `since=`, `until=`, `release=` of the real problems.
 

@@ -1,6 +1,6 @@
 """Mathematics problems for a team that ends with one answer.
 
-| | |
+| property | value |
 |---|---|
 | import | `marft_envs.math_v0` or `marft_envs.make('math_v0')`; in PettingZoo and Gymnasium: `marft/math-v0` |
 | agents | `reasoner_0`, `actor_0` (team "duo"); see `team=` |
@@ -9,7 +9,8 @@
 | reward | 0 until the episode ends, then the team's score to all: 1 for a correct answer, else 0; see `reward=` |
 | end | terminated when the answer is graded; truncated by a fault of the grader or an outside limit |
 
-Arguments
+Arguments:
+
 * `dataset`: generated problems, which need no download: "word_problems" (default), "one_step", "arithmetic",
   "curriculum", "relay" (every agent has a part of the problem), "report" (every agent answers one section; needs the
   team "panel_2", "panel_4" or "panel_8"). Real problems, from `path=`, the folder in the environment variable
@@ -25,9 +26,12 @@ Arguments
   `print(env.unwrapped.team.dependency)` draws D.
 * `stop`: the rule that ends an episode early, in place of the team's own (`marft_envs.team.stop_rules`).
 * `rounds`, `memory`, `order`, `reward`, `format_bonus`, `max_turns`, `render_mode`, `defer_grading`: arguments of the
-  game; see `marft_envs.FlexMG`.
-* All other arguments are those of the data set: `level=` and `seed=` of the generators, `k=` and `style=` of "relay",
-  `style=` of "report", `level=`, `subject=`, `max_chars=`, `integer=`, `limit=`, `seed=` of the real problems.
+  game. The page of this environment lists their values, as does `help(marft_envs.FlexMG)`.
+* `style`, of "relay" and "report": "symbols" (default) shows each agent only its sum, such as `8+2=`, and is meant for
+  the tiny models; "words" explains the task in sentences and is meant for chat models.
+* `k`, of "relay": how many numbers each agent has, 2 by default.
+* All other arguments are those of the data set: `level=` and `seed=` of the generators; `level=`, `subject=`,
+  `max_chars=`, `integer=`, `limit=`, `seed=` of the real problems.
 
 The answer is read from the answering agent's own text: the last \\boxed{}, else `<answer>`, `####` or "answer is", else
 the whole text if it is one number. docs/grading.md describes how answers are compared.

@@ -1,6 +1,7 @@
 """``python -m marft_envs docs`` and ``list``: write, check and summarize the doc pages of environments.
 
-The page of an environment is the docstring of its versioned module, as docs/environments/<name>.md.
+The page of an environment, docs/environments/<name>.md, is the docstring of its versioned module and a list of the
+game's arguments.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import inspect
 from pathlib import Path
 
 from marft_envs.registry import environment_module, names
+from marft_envs.registry.doc_pages import game_arguments_section
 from marft_envs.registry.versioned_names import without_module
 
 FOLDER = Path("docs") / "environments"
@@ -16,7 +18,8 @@ FOLDER = Path("docs") / "environments"
 
 def page(name: str) -> str:
     """Return the page of an environment as Markdown."""
-    return f"# {without_module(name)}\n\n{inspect.cleandoc(environment_module(name).__doc__ or '').strip()}\n"
+    docstring = inspect.cleandoc(environment_module(name).__doc__ or "").strip()
+    return f"# {without_module(name)}\n\n{docstring}\n\n{game_arguments_section()}\n"
 
 
 def environment_list() -> list[str]:
@@ -42,12 +45,22 @@ def outdated(environments: tuple[str, ...], folder: Path) -> list[str]:
         if name not in pages:
             problems.append(f"{path}: not a page of {', '.join(pages)}")
         elif path.read_text(encoding="utf-8") != pages[name]:
-            problems.append(f"{path}: differs from the docstring of {name}")
+            problems.append(f"{path}: differs from the page that the docstrings make")
     return problems
 
 
-def write_or_check(environments: tuple[str, ...], folder: Path, *, check: bool) -> int:
-    """Write the pages, or with ``check`` compare them. Return the exit code, 1 if a page is outdated."""
+def write_or_check(environments: tuple[str, ...], into: Path | None, *, check: bool) -> int:
+    """Write the pages, or with ``check`` compare them. Return the exit code, 1 if a page is outdated.
+
+    Args:
+        environments: The names of the environments.
+        into: The folder of the pages. None for ``FOLDER``, or to print the pages where that folder does not exist.
+        check: Write and print no page, and list those that are outdated.
+    """
+    folder = FOLDER if into is None else into
+    if into is None and not check and not FOLDER.is_dir():
+        print("\n".join(map(page, environments)), end="")
+        return 0
     if not check:
         print("\n".join(map(str, write(environments, folder))))
         return 0

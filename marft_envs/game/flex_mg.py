@@ -51,15 +51,19 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
         team: The roles, D and the stop rule.
         name: The name of the versioned module, such as "math_v0"; by default made from the task's name and version.
         rounds: The largest number of rounds (at least 1); in each of them an agent acts at most once.
-        memory: The messages of *earlier* rounds that an agent reads: "none", its "own", its own and those of its
-            "parents" under D, or "all". Within a round D alone decides what an agent reads.
-        order: "stable", or "random" for a random linear extension of D in each round.
-        reward: "shared", "last", "answerer" or a function of the outcome (``reward.py``).
+        memory: The messages of *earlier* rounds that an agent reads: "none", "own" (its own), "parents" (its own and
+            those of its parents under D), or "all". Within a round D alone decides what an agent reads.
+        order: The order of the agents in a round: "stable", the same in every round, or "random", an order that is
+            drawn for each round from those that D allows.
+        reward: Which agents the team's score rewards: "shared", every agent gets it; "last", the agent that acted last
+            gets it and the others get 0; "answerer", each answering agent gets the score of its own message and the
+            others get 0; or a function of the outcome (``marft_envs/game/reward.py``).
         format_bonus: Added to the reward of an answering agent whose message contains an answer, correct or not. It is
             reported in ``infos[agent]["format_bonus"]`` and is not part of the score.
         max_turns: The number of turns after which an episode is truncated; None for no limit.
         render_mode: "human" prints every turn, "ansi" makes ``render`` return a string, None does neither.
-        defer_grading: Whether the caller grades the episode and passes the verdicts to ``settle``.
+        defer_grading: Whether the caller grades the episode and passes the verdicts to ``settle``, as the batch runner
+            does; False grades an episode when it ends.
 
     Attributes:
         problem: The problem of the episode.

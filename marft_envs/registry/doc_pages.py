@@ -1,7 +1,11 @@
-"""Doc pages of registered tasks, made from the docstring and the constructor of the Task class."""
+"""Doc pages of environments: those of registered tasks, and the list of the game's arguments on every page."""
 
 from __future__ import annotations
 
+import inspect
+import re
+
+from marft_envs.game.flex_mg import FlexMG
 from marft_envs.registry.env_arguments import GAME_PARAMETERS, choices_of, choose_team, task_parameters
 from marft_envs.registry.registration import Registration
 from marft_envs.registry.versioned_names import pettingzoo_id
@@ -24,13 +28,13 @@ def task_page(registration: Registration) -> str:
     team = choose_team(registration.team, preset_teams(neutral_instructions(registration.instructions)))
     team_name = "a team of its own" if isinstance(registration.team, Team) else f'team "{registration.team}"'
     table = [
-        "| | |",
+        "| property | value |",
         "|---|---|",
         f"| import | `marft_envs.{name}` or `marft_envs.make({name!r})`; in PettingZoo and Gymnasium: `{other_name}` |",
         f"| agents | {', '.join(f'`{agent}`' for agent in team.agents)} ({team_name}); see `team=` |",
         _SHARED_ROWS,
     ]
-    parts = [summary, "\n".join(table), "Arguments\n" + "\n".join(_argument_lines(registration)), rest.strip()]
+    parts = [summary, "\n".join(table), "Arguments:\n\n" + "\n".join(_argument_lines(registration)), rest.strip()]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -45,6 +49,18 @@ def _argument_lines(registration: Registration) -> list[str]:
         *lines,
         f'* `team`: {teams}, each also with the suffix "_anonymous"; a .yaml file; or a `marft_envs.Team`.',
         "* `dependency`, `stop`: the dependency function D and the stop rule, in place of the team's own.",
-        f"* {', '.join(f'`{argument}`' for argument in GAME_PARAMETERS)}: arguments of the game; see "
-        "`marft_envs.FlexMG`.",
+        f"* {', '.join(f'`{argument}`' for argument in GAME_PARAMETERS)}: arguments of the game. The page of this "
+        "environment lists their values, as does `help(marft_envs.FlexMG)`.",
     ]
+
+
+def game_arguments_section() -> str:
+    """Return the section of every page that describes the arguments of the game, from the docstring of ``FlexMG``."""
+    arguments = re.search(r"^Args:\n(.*?)^\S", inspect.getdoc(FlexMG) or "", re.DOTALL | re.MULTILINE)
+    entries = re.findall(r"^ {4}(\w+): (.*\n(?: {8}.*\n)*)", arguments[1] if arguments else "", re.MULTILINE)
+    lines = [
+        f"* `{name}={GAME_PARAMETERS[name].default!r}`: {' '.join(text.split())}"
+        for name, text in entries
+        if name in GAME_PARAMETERS
+    ]
+    return "\n".join(["## Arguments of the game", "", *lines])

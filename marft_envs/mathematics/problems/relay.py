@@ -1,6 +1,6 @@
 r"""The relay: each agent privately sees k one-digit numbers, and the last agent must report the sum of all numbers.
 
-| | |
+| property | value |
 |---|---|
 | public prompt | style "symbols": empty; style "words": explains the game |
 | private part | "symbols": ``7+4=``; "words": ``Your numbers: 7 and 4.`` |

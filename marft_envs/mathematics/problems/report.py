@@ -1,6 +1,6 @@
 r"""The team report: each agent writes a section that nobody else sees, and the team receives one score.
 
-| | |
+| property | value |
 |---|---|
 | public prompt | style "symbols": empty; style "words": explains the game |
 | private part | "symbols": ``7+4=``; "words": ``Your section: what is 7 + 4?`` |

@@ -7,11 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from marft_envs import make
+from marft_envs import make, register
 from marft_envs.__main__ import main
+from marft_envs.cli.docs import page
 from marft_envs.cli.play import HOW_TO_REPLY, reference_text, typed_reply
 from marft_envs.coding.code_task import CodeItem, CodeTask
+from marft_envs.game.reward import REWARDS
+from marft_envs.game.settings import MEMORIES, ORDERS, RENDER_MODES
+from marft_envs.registry.env_arguments import GAME_PARAMETERS
 from marft_envs.registry.versioned_names import BUILT_IN
+from tests.marft_envs.testing.correct_task import Words
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -179,6 +184,25 @@ def test_docs_writes_pages_and_lists_outdated_ones(tmp_path, capsys):
     assert main([*pages, "--check"]) == 1
     output = capsys.readouterr().out
     assert (
-        "math_v0.md: differs from the docstring of math_v0" in output
+        "math_v0.md: differs from the page that the docstrings make" in output
         and f"maths_v0.md: not a page of {', '.join(BUILT_IN)}" in output
     )
+
+
+def test_docs_prints_the_page_where_the_folder_of_pages_does_not_exist(monkeypatch, tmp_path, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["docs", "code_v0"]) == 0
+    assert capsys.readouterr().out.startswith("# code_v0\n\nProgramming problems")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["math_v0", "code_v0", "words_here_v0"])
+def test_a_page_lists_the_arguments_of_the_game_with_their_values(name, clean_registry):
+    register("words_here")(Words)
+    text = page(name)
+    assert "\nArguments:\n\n* `" in text and "| property | value |" in text
+    listed = text.partition("## Arguments of the game")[2]
+    for argument, parameter in GAME_PARAMETERS.items():
+        assert f"\n* `{argument}={parameter.default!r}`: " in listed
+    for value in (*MEMORIES, *ORDERS, *REWARDS, *RENDER_MODES):
+        assert f'"{value}"' in listed
