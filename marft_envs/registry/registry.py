@@ -115,6 +115,11 @@ def is_known(name: str) -> bool:
     return name in BUILT_IN or name in _REGISTERED
 
 
+def registering_module(name: str) -> str:
+    """Return the name of the module whose task is registered as ``name``; "" if there is none."""
+    return _REGISTERED[name].task.__module__ if name in _REGISTERED else ""
+
+
 def environment_module(name: str) -> ModuleType:
     """Return the versioned module ``marft_envs.<name>``.
 

@@ -6,9 +6,11 @@ import re
 
 from gymnasium import spaces
 
+from marft_envs.task import Task
 from marft_envs.testing.checking import expect, fail
 from marft_envs.testing.env_case import EnvCase
 from marft_envs.testing.episodes import first_difference, frame, is_dead, marker, play, to_plain
+from marft_envs.testing.task_variants import last_index, problem_of
 
 _REQUIRED = ("task", "team", "rounds", "memory", "problem", "transcript", "round", "outcome", "render_mode")
 _AGENT = re.compile(r"\w*[A-Za-z]_\d+")
@@ -16,7 +18,11 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*_v\d+")
 
 
 def interface(case: EnvCase) -> None:
-    """``env.unwrapped`` has the attributes of the game that the other checks read."""
+    """``env.unwrapped`` has the attributes of the game that the other checks read, and its task has problems."""
+    _, game = case.env()
+    if isinstance(getattr(game, "task", None), Task):
+        for index in (*case.indices, last_index(game.task)):
+            problem_of(game.task, index)
     _, game = case.reset()
     missing = [name for name in _REQUIRED if not hasattr(game, name)]
     expect(not missing, f"env.unwrapped has no {', '.join(missing)}; expected a marft_envs.FlexMG")

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from marft_envs.task import Problem
 from marft_envs.testing.episodes import strings_in, to_plain
 
-_MIN_PROBLEMS = 10
+MIN_PROBLEMS = 10
+"""Fewer problems give no evidence that their text contains the gold on purpose."""
 _CONTEXT_CHARS = 8
 """A gold is in the same position in several texts if this many characters before or after it are equal."""
 
@@ -23,7 +24,7 @@ def gold_in_text(problems: Sequence[Problem]) -> str:
 
     Fewer than ten problems, or problems that all have the same gold, give no evidence: the result is "".
     """
-    if len(problems) < _MIN_PROBLEMS or len({repr(to_plain(problem.gold)) for problem in problems}) < 2:
+    if len(problems) < MIN_PROBLEMS or len({repr(to_plain(problem.gold)) for problem in problems}) < 2:
         return ""
     first = problems[0].gold
     if isinstance(first, (Mapping, list, tuple)):

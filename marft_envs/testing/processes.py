@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any
 
+from marft_envs.registry.registry import registering_module
 from marft_envs.testing.checking import NotChecked, fail
 
 TIMEOUT_S = 300
@@ -43,10 +45,20 @@ def in_fresh_process(function: Callable[..., Any], *arguments: Any) -> Any:
     if kind == "not found":
         raise NotChecked(f"another process cannot import it ({result})")
     if kind == "raised":
-        unknown_name = result.startswith("UnknownEnvironment")
-        hint = "; expected a name that a new process can import, such as 'my_tasks:coins_v0'" if unknown_name else ""
-        fail(f"in a new process it raised {result}{hint}")
+        fail(f"in a new process it raised {result}{_hint(result)}")
     return result
+
+
+def _hint(raised: str) -> str:
+    """Return a hint if a new process does not know the name of an environment, with the module that registers it."""
+    unknown = re.match(r"UnknownEnvironment: environment '(\w+)'", raised)
+    if not unknown:
+        return ""
+    module = registering_module(unknown[1])
+    if module == "__main__":
+        return "; expected a task in a module that a new process can import, not in the script that runs the check"
+    name = f"{module or 'my_tasks'}:{unknown[1]}"
+    return f"; expected a name that a new process can import, such as {name!r}"
 
 
 def child() -> None:

@@ -18,9 +18,9 @@ from marft_envs.registry.env_arguments import choices_of
 from marft_envs.task import Problem, Task
 from marft_envs.testing.checking import CheckReport, ConformanceError, NotChecked, expect, run_checks
 from marft_envs.testing.episodes import first_difference, strings_in, to_plain
-from marft_envs.testing.leaks import gold_in_text
+from marft_envs.testing.leaks import MIN_PROBLEMS, gold_in_text
 from marft_envs.testing.processes import in_fresh_process
-from marft_envs.testing.task_variants import GARBAGE, correct_reply, verdict_of
+from marft_envs.testing.task_variants import GARBAGE, correct_reply, last_index, problem_of, verdict_of
 from marft_envs.transcript import Turn
 from marft_envs.verdict import Outcome, Verdict
 
@@ -49,6 +49,10 @@ class TaskCase:
     task: Task
     make: TaskFn | None
     indices: tuple[int, ...]
+
+    def problems(self) -> list[Problem]:
+        """Return the problems that are checked."""
+        return [problem_of(self.task, index) for index in self.indices]
 
 
 def check_task(
@@ -86,7 +90,7 @@ def _values(problem: Problem) -> Any:
 def _graded_problems(case: TaskCase) -> list[Problem]:
     """Return the problems as the grader receives them: one for each agent if the gold is a mapping from agents."""
     found = []
-    for problem in map(case.task.problem, case.indices):
+    for problem in case.problems():
         gold_per_agent = isinstance(problem.gold, Mapping) and all(_AGENT.fullmatch(str(key)) for key in problem.gold)
         found += [replace(problem, gold=gold) for gold in problem.gold.values()] if gold_per_agent else [problem]
     return found
@@ -103,7 +107,7 @@ def attributes(case: TaskCase) -> None:
 def problem_types(case: TaskCase) -> None:
     """Each problem is a Problem with its own index, and its texts are strings that UTF-8 can encode."""
     for index in case.indices:
-        problem = case.task.problem(index)
+        problem = problem_of(case.task, index)
         expect(isinstance(problem, Problem), f"problem({index}) is a {type(problem).__name__}; expected a Problem")
         expect(problem.index == index, f"problem({index}).index is {problem.index!r}; expected {index}")
         _expect_text(problem.prompt, f"problem({index}).prompt")
@@ -123,12 +127,12 @@ def _expect_text(value: Any, name: str) -> None:
 
 def pure_problem(case: TaskCase) -> None:
     """Problem i depends on i only: it is the same twice, in any order, after pickling, and for a NumPy integer."""
-    first = [_values(case.task.problem(i)) for i in case.indices]
+    first = [_values(problem) for problem in case.problems()]
     twin = pickle.loads(pickle.dumps(case.task))
     # In reverse order, so that a task with one random stream for all problems is found.
     for i, before in reversed(list(zip(case.indices, first, strict=True))):
-        others = {"a second time": case.task.problem(i), "of a pickled copy": twin.problem(i)}
-        others["for a NumPy integer"] = case.task.problem(np.int64(i))  # type: ignore[arg-type]
+        others = {"a second time": problem_of(case.task, i), "of a pickled copy": problem_of(twin, i)}
+        others["for a NumPy integer"] = problem_of(case.task, np.int64(i))  # type: ignore[arg-type]
         for how, problem in others.items():
             found = first_difference(before, _values(problem))
             expect(not found, f"problem({i}) {how} differs at {found}; expected the same item")
@@ -143,12 +147,13 @@ def other_process(case: TaskCase) -> None:
 
 def _problems(task: Task | TaskFn, indices: tuple[int, ...]) -> list[Any]:
     made = task if isinstance(task, Task) else task()
-    return [_values(made.problem(i)) for i in indices]
+    return [_values(problem_of(made, i)) for i in indices]
 
 
 def index_errors(case: TaskCase) -> None:
-    """problem(size) raises IndexError, which shows that ``size`` is correct. (``reset`` rejects negative indices.)"""
+    """The last index has a problem, and problem(size) raises IndexError. (``reset`` rejects negative indices.)"""
     size = case.task.size
+    problem_of(case.task, last_index(case.task))
     if size is None:
         raise NotChecked("the task has size None")
     try:
@@ -206,15 +211,12 @@ def huge_replies(case: TaskCase) -> None:
 
 def seeds_differ(case: TaskCase) -> None:
     """Seeds s and s + 1 share no more items than unrelated seeds: the seed is mixed with the index, not added to it."""
-    if case.make is None:
-        raise NotChecked("it needs the Task class, or a function that makes the task with seed=, not a Task")
-    if "seed" not in _parameters(case.make):
-        raise NotChecked(f"{callable_name(case.make)} has no parameter seed")
+    make = _make_with(case, "seed")
     count = _SEED_ITEMS if case.task.size is None else min(_SEED_ITEMS, case.task.size)
 
     def items(seed: int) -> set[str]:
-        task = case.make(seed=seed)  # type: ignore[misc]
-        return {repr(_values(replace(task.problem(i), index=0))) for i in range(count)}
+        task = make(seed=seed)
+        return {repr(_values(replace(problem_of(task, i), index=0))) for i in range(count)}
 
     if case.task.size is not None and items(0) == items(1):
         return  # a data set, whose seed only shuffles the items
@@ -229,20 +231,23 @@ def seeds_differ(case: TaskCase) -> None:
     )
 
 
-def _parameters(function: TaskFn) -> Mapping[str, Any]:
-    return inspect.signature(function).parameters
+def _make_with(case: TaskCase, parameter: str) -> TaskFn:
+    """Return the function that makes the task. Raise NotChecked unless it has this parameter."""
+    if case.make is None:
+        raise NotChecked(f"it needs the Task class, or a function that makes the task with {parameter}=, not a Task")
+    if parameter not in inspect.signature(case.make).parameters:
+        raise NotChecked(f"{callable_name(case.make)} has no parameter {parameter}")
+    return case.make
 
 
 def splits_apart(case: TaskCase) -> None:
     """No problem (prompt, private parts and gold) is in two splits."""
-    names = _splits(case)
-    if case.make is None or not names:
-        raise NotChecked("it needs the Task class, or a function that makes the task with split=, not a Task")
+    make = _make_with(case, "split")
     found: dict[Any, tuple[str, int]] = {}
-    for name in names:
-        task = case.make(split=name)
+    for name in choices_of(make).get("split", ("train", "test")):
+        task = make(split=name)
         for index in range(_SPLIT_ITEMS_UNLIMITED if task.size is None else min(_SPLIT_ITEMS, task.size)):
-            problem = task.problem(index)
+            problem = problem_of(task, index)
             content = repr(to_plain([problem.prompt, dict(problem.private), problem.gold]))
             other, other_index = found.setdefault(content, (name, index))
             expect(
@@ -252,27 +257,23 @@ def splits_apart(case: TaskCase) -> None:
             )
 
 
-def _splits(case: TaskCase) -> tuple[str, ...]:
-    """Return the values of the parameter ``split``: of its ``Literal``, else "train" and "test"; () without it."""
-    if case.make is None or "split" not in _parameters(case.make):
-        return ()
-    return choices_of(case.make).get("split", ("train", "test"))
-
-
 def no_gold_in_public(case: TaskCase) -> None:
     """``problem.public`` has no gold and no notes, and the texts do not contain the gold (see ``leaks.py``)."""
-    for problem in map(case.task.problem, case.indices):
+    for problem in case.problems():
         exposed = [name for name in ("gold", "notes") if hasattr(problem.public, name)]
         expect(
             not exposed, f"problem({problem.index}).public has {', '.join(exposed)}; expected only what agents may read"
         )
-    leak = gold_in_text(_graded_problems(case))
+    problems = _graded_problems(case)
+    if len(problems) < MIN_PROBLEMS:
+        raise NotChecked(f"fewer than {MIN_PROBLEMS} problems")
+    leak = gold_in_text(problems)
     expect(not leak, f"{leak}; expected a hidden gold (skip this check if the task is to copy the gold)")
 
 
 def progress_before_turns(case: TaskCase) -> None:
     """``progress`` is None, or one integer for each turn that depends on earlier turns only."""
-    for problem in map(case.task.problem, case.indices[:3]):
+    for problem in case.problems()[:3]:
         turns = _turns_on(problem)
         progress = case.task.progress(problem, turns)
         if progress is None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from marft_envs.task import Problem, Task
+from marft_envs.task import UNLIMITED, Problem, Task
 from marft_envs.testing.checking import NotChecked, fail
 from marft_envs.verdict import Verdict
 
@@ -30,17 +30,44 @@ def correct_reply(task: Task, problem: Problem, prefix: str = "") -> str:
         prefix: The role's reply prefix, which the environment writes before the reply.
 
     Raises:
-        ConformanceError: None of the candidates is correct; the message lists them with their verdicts.
+        ConformanceError: None of the candidates is correct; the message has the verdict on the first.
     """
     verdicts = {text: verdict_of(task, prefix + text, problem) for text in _candidates(task, problem)}
     for text, verdict in verdicts.items():
         if verdict.score == 1.0:
             return text
-    outcomes = "; ".join(f"{prefix + text!r:.80} is {verdict!r:.120}" for text, verdict in verdicts.items())
+    first, verdict = next(iter(verdicts.items()))
+    gold = f"the gold {problem.gold!r:.80} of problem {problem.index}"
+    graded = f"{prefix + first!r:.80} is {verdict.outcome}"
+    if isinstance(problem.gold, (int, float)):
+        kind = type(problem.gold).__name__
+        fail(
+            f"{gold} is of type {kind}, and the reply {graded}; expected a string as gold, or a grade() that compares "
+            f"the reply with str(gold)"
+        )
     fail(
-        f"no form of the gold {problem.gold!r:.80} of problem {problem.index} is a correct reply ({outcomes}); "
-        "expected score 1, or a method reference_answer(problem) -> str of the task"
+        f"no form of {gold} is a correct reply ({graded}); expected score 1, or a method "
+        "reference_answer(problem) -> str of the task"
     )
+
+
+def problem_of(task: Task, index: int) -> Problem:
+    """Return ``task.problem(index)``. Raise ConformanceError with the index and the size if it raises."""
+    try:
+        return task.problem(index)
+    except Exception as fault:  # a task may raise anything
+        sentence = f"problem({index}) raised {type(fault).__name__}: {fault!s:.200}"
+        if task.size is None:
+            fail(
+                f"{sentence}; size is None, which means unlimited; expected a Problem for every index (if the task has "
+                "a limited number of problems, set size to it)"
+            )
+        fail(f"{sentence}; size is {task.size!r}; expected a Problem for every index below size")
+
+
+def last_index(task: Task) -> int:
+    """Return the index of the last problem."""
+    return (UNLIMITED if task.size is None else task.size) - 1
 
 
 def verdict_of(task: Task, text: str, problem: Problem) -> Verdict:
@@ -84,7 +111,7 @@ def other_gold(task: Task, problem: Problem) -> Any:
     """
     count = _SEARCHED_PROBLEMS if task.size is None else min(task.size, _SEARCHED_PROBLEMS)
     for index in range(count):
-        gold = task.problem(index).gold
+        gold = problem_of(task, index).gold
         if gold != problem.gold:
             return gold
     if isinstance(problem.gold, str):

@@ -1,6 +1,7 @@
 """``check_env``: correct environments pass, and each check rejects environments that are wrong on purpose."""
 
 import functools
+import re
 
 import gymnasium
 import pytest
@@ -10,7 +11,13 @@ from marft_envs import FlexMG, Problem, Role, Team, registry
 from marft_envs.dependency.orchestration import Orchestrated
 from marft_envs.team.stop_rules import Agreement
 from marft_envs.testing import ENV_CHECKS, ConformanceError, check_env, check_task
-from tests.marft_envs.testing import wrong_interfaces, wrong_reproducibility, wrong_scoring, wrong_visibility
+from tests.marft_envs.testing import (
+    wrong_interfaces,
+    wrong_reproducibility,
+    wrong_scoring,
+    wrong_tasks,
+    wrong_visibility,
+)
 from tests.marft_envs.testing.correct_task import ABC, Game, Words
 
 
@@ -103,8 +110,39 @@ def test_a_name_that_another_process_cannot_import(monkeypatch):
     monkeypatch.setattr(registry.registry, "_REGISTERED", dict(registry.registry._REGISTERED))
     monkeypatch.setattr(gymnasium.envs.registration, "registry", dict(gymnasium.registry))
     marft_envs.register("known_here")(Words)
-    with pytest.raises(ConformanceError, match=r"UnknownEnvironment.*expected a name that a new process can import"):
+    with pytest.raises(ConformanceError, match=r"UnknownEnvironment.*such as 'tests\.\S+correct_task:known_here_v0'"):
         check_env(functools.partial(marft_envs.make, "known_here_v0"), only=["other_process"])
+
+
+def test_an_environment_of_the_script_that_runs_the_check(monkeypatch, clean_registry):
+    monkeypatch.setattr(Words, "__module__", "__main__")
+    marft_envs.register("of_script")(Words)
+    with pytest.raises(ConformanceError, match="expected a task in a module that a new process can import, not in the"):
+        check_env("of_script_v0", only=["other_process"])
+
+
+@pytest.mark.parametrize(
+    ("task", "message"),
+    [
+        (wrong_tasks.TooLarge, "problem(4) raised IndexError: tuple index out of range; size is 5; expected a Problem"),
+        (
+            wrong_tasks.WithoutSize,
+            "out of range; size is None, which means unlimited; expected a Problem for every index",
+        ),
+    ],
+)
+def test_a_wrong_size_is_reported_with_the_index(task, message):
+    with pytest.raises(ConformanceError, match=re.escape(message)):
+        check_env(lambda: Game(task()))
+
+
+def test_a_gold_of_another_type_than_the_reply_is_reported_in_one_sentence():
+    message = (
+        "the gold 4 of problem 0 is of type int, and the reply '4' is wrong; expected a string as gold, or a grade()"
+    )
+    with pytest.raises(ConformanceError, match=re.escape(message)) as caught:
+        check_env(lambda: Game(wrong_tasks.IntegerGold()), only=["gold_scores_one"])
+    assert "Verdict(" not in str(caught.value)
 
 
 class Formatted(wrong_scoring.WantsFormat):

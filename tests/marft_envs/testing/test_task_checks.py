@@ -24,7 +24,20 @@ from tests.marft_envs.testing.correct_task import Game, Words
         ("pure_problem", "a second time differs at ['prompt']", wrong_tasks.OneGenerator),
         ("other_process", "the problems differ in another process at [0]['prompt']", wrong_tasks.HashSeed),
         ("index_errors", "problem(40) of a task of size 40 is Problem(index=40", wrong_tasks.NoEnd),
-        ("gold_is_correct", "no form of the gold", wrong_tasks.GoldIsPartial),
+        ("index_errors", "problem(4) raised IndexError: tuple index out of range; size is 5", wrong_tasks.TooLarge),
+        ("problem_types", "problem(4) raised IndexError: tuple index out of range; size is 5", wrong_tasks.TooLarge),
+        ("problem_types", "size is None, which means unlimited; expected a Problem for", wrong_tasks.WithoutSize),
+        ("index_errors", "problem(2147483647) raised IndexError: tuple index out of range", wrong_tasks.WithoutSize),
+        (
+            "gold_is_correct",
+            "no form of the gold 'cedgfabh' of problem 0 is a correct reply ('cedgfabh' is partial); expected score 1",
+            wrong_tasks.GoldIsPartial,
+        ),
+        (
+            "gold_is_correct",
+            "the gold 4 of problem 0 is of type int, and the reply '4' is wrong",
+            wrong_tasks.IntegerGold,
+        ),
         ("garbage_is_not_correct", "an empty reply scores 0.1; expected 0", wrong_tasks.LikesEmpty),
         (
             "garbage_is_not_correct",
@@ -117,14 +130,20 @@ def test_correct_tasks_pass_every_check():
     assert set(report.not_checked) == {"seeds_differ", "splits_apart"}
 
 
-class Seedless(Words):
+class WithoutArguments(Words):
     def __init__(self):
         super().__init__()
 
 
-def test_the_reason_for_a_class_without_a_seed():
-    reason = check_task(Seedless, only=["seeds_differ"]).not_checked["seeds_differ"]
-    assert reason == "Seedless has no parameter seed"
+@pytest.mark.parametrize(("check", "parameter"), [("seeds_differ", "seed"), ("splits_apart", "split")])
+def test_the_reason_for_a_class_without_a_parameter(check, parameter):
+    reason = check_task(WithoutArguments, only=[check]).not_checked[check]
+    assert reason == f"WithoutArguments has no parameter {parameter}"
+
+
+def test_too_few_problems_to_find_their_gold_are_not_checked():
+    reasons = check_task(wrong_tasks.TellsGold, problems=9, only=["no_gold_in_public"]).not_checked
+    assert reasons == {"no_gold_in_public": "fewer than 10 problems"}
 
 
 @pytest.mark.parametrize("task", [wrong_tasks.Numbers, wrong_tasks.YesOrNo, wrong_tasks.Choices])

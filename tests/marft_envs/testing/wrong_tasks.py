@@ -68,6 +68,29 @@ class NoEnd(Words):
         return Problem(int(index), "?", "x")
 
 
+class TooLarge(Task):
+    """Four words, but size 5."""
+
+    name, size, words = "lengths", 5, ("pear", "plum", "fig", "apple")
+
+    def problem(self, index):
+        return Problem(int(index), f"Count the letters of {self.words[index]}.", str(len(self.words[index])))
+
+    def grade(self, answer, problem):
+        return Verdict.correct() if answer.strip() == problem.gold else Verdict.wrong("another number")
+
+
+class WithoutSize(TooLarge):
+    size = None
+
+
+class IntegerGold(TooLarge):
+    size = 4
+
+    def problem(self, index):
+        return Problem(int(index), f"Count the letters of {self.words[index]}.", len(self.words[index]))
+
+
 class GoldIsPartial(Words):
     def grade(self, answer, problem):
         good = answer == problem.gold
