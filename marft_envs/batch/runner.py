@@ -224,7 +224,8 @@ class BatchRunner:
             if len(problems) > len(self.envs):
                 in_groups = "" if groups is None else f" in groups of {groups}"
                 raise ValueError(
-                    f"indices has {len(chosen)} entries{in_groups}: expected at most size={len(self.envs)}"
+                    f"indices has {len(chosen)} entries{in_groups}: expected at most size={len(self.envs)}; use "
+                    "stream(policy, indices=...) to play more episodes than size"
                 )
         elif groups is not None:
             raise ValueError(f"groups={groups!r} without indices: expected indices=, the problems to repeat")

@@ -144,9 +144,12 @@ def read(path: str | Path) -> Trace:
         The header and all episodes.
 
     Raises:
+        FileNotFoundError: There is no such file.
         TraceError: A line is not a row of the schema; the message names the line.
     """
     source = Path(path)
+    if not source.is_file():
+        raise FileNotFoundError(f"trace {source}: not found, expected a JSONL file that a Recorder wrote")
     text = source.read_bytes().decode("utf-8", "surrogateescape")
     *lines, partial_line = text.split("\n")
     if partial_line:

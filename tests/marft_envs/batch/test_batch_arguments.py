@@ -9,7 +9,9 @@ from tests.marft_envs.batch.sum_task import TEAM, Sum, say_index, three
 
 def test_wrong_values_raise_errors_that_name_them():
     runner = BatchRunner(FlexMG(Sum(), TEAM), 2)
-    with pytest.raises(ValueError, match="indices has 3 entries: expected at most size=2"):
+    with pytest.raises(
+        ValueError, match=r"indices has 3 entries: expected at most size=2; use stream\(policy, indices="
+    ):
         runner.play(lambda requests: [], indices=[1, 2, 3])
     with pytest.raises(ValueError, match="policy returned 1 replies for first_0: expected 2"):
         runner.play(lambda requests: ["x"], indices=[1, 2])

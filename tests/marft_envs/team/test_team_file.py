@@ -54,7 +54,8 @@ def test_a_file_with_every_key(tmp_path):
         ("roles: {a_0: x}\nstop: {word: [b_0, DONE]}", r"stop names \['b_0'\]"),
         ("roles: {a_0: x}\nstop: {wrd: 1}", "stop=.*expected"),
         ("roles: {a_0: {max_chars: 0}}", "max_chars=0: expected at least 1"),
-        ("roles: {a_0: x", "team file: "),
+        ("roles: {a_0: x", "^team file, line 1: expected ',' or '}', but got '<stream end>'$"),
+        ("roles: {a_0: x\0}", "^team file: unacceptable character [^\n]*$"),
         ("roles: {a_0: x, b_0: y, a_0: z}", "team file: the key 'a_0' occurs twice"),
         ("roles: {a_0: x}\nstop: {word: [a_0, '']}", "Word word='': expected a non-empty string"),
         ("roles: {a_0: x}\nstop: {word: 3}", r"stop=\{'word': 3\}: expected .*'agreement'"),
@@ -70,8 +71,23 @@ def test_mistakes_in_a_file_are_named_in_the_error(text, message):
 
 
 def test_a_missing_file_is_named_in_the_error():
-    with pytest.raises(FileNotFoundError, match=r"team file 'nowhere\.yaml': not found"):
+    with pytest.raises(FileNotFoundError, match=r"^team file nowhere\.yaml: not found, expected a YAML file$"):
         Team.from_yaml("nowhere.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("roles:\n  a_0: [x\n", r", line 3: expected ',' or '\]', but got '<stream end>'"),
+        ("roles:\n  a_0: x\n b_0: y\n", r", line 3: expected <block end>, but found '<block mapping start>'"),
+        ("roles:\n", ": got {'roles': None}, expected a mapping with 'roles'"),
+    ],
+)
+def test_a_file_that_is_not_a_team_is_named_in_one_line(monkeypatch, tmp_path, text, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bad.yaml").write_text(text)
+    with pytest.raises(ValueError, match=rf"^team file bad\.yaml{message}$"):
+        Team.from_yaml("bad.yaml")
 
 
 def test_functions_cannot_be_written():

@@ -362,3 +362,9 @@ def test_a_row_is_in_the_file_when_record_returns(tmp_path):
         assert read(tmp_path / "run.jsonl").episodes == []
         recorder.record(play_by_hand(env, ["x", "y"]))
         assert len(read(tmp_path / "run.jsonl").episodes) == 1
+
+
+def test_a_missing_file_is_named(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"^trace run\.jsonl: not found, expected a JSONL file that a Recorder"):
+        read("run.jsonl")
