@@ -12,10 +12,11 @@
 Arguments:
 
 * `dataset`: generated problems, which need no download: "word_problems" (default), "one_step", "arithmetic",
-  "curriculum", "relay" (every agent has a part of the problem), "report" (every agent answers one section; needs the
-  team "panel_2", "panel_4" or "panel_8"). Real problems, from `path=`, the folder in the environment variable
-  MARFT_DATA, or the Hugging Face hub: "gsm8k", "svamp", "math", "math500", "aime2024", "aime2025", "amc23",
-  "olympiadbench", "minerva_math", "cmath", "deepscaler", "numina", or "custom" with `columns=`. Or a `Task`.
+  "curriculum", "relay" (every agent has a part of the problem), "report" (every agent answers one section; meant for
+  the teams "panel_2", "panel_4" and "panel_8": with another team only the sections of the answering agents are graded).
+  Real problems, from `path=`, the folder in the environment variable MARFT_DATA, or the Hugging Face hub: "gsm8k",
+  "svamp", "math", "math500", "aime2024", "aime2025", "amc23", "olympiadbench", "minerva_math", "cmath", "deepscaler",
+  "numina", or "custom" with `columns=`. Or a `Task`.
 * `split`: "train" or "test"; no problem is in both.
 * `team`: "solo", "duo", "trio", "quartet", "octet", each also with the suffix "_anonymous"; "duo_guided"; "panel_2",
   "panel_4", "panel_8"; a .yaml file; or a `marft_envs.Team`.

@@ -22,7 +22,8 @@ class Role:
         max_chars: The largest number of characters of an action. A longer one is truncated, and flagged in ``infos``.
         max_observed_chars: The largest number of characters of a message, or of the problem, that the agent reads. Of
             a longer one it reads the last characters; ``infos`` flags a truncated problem.
-        choices: The only strings in the action space. Another reply is accepted, and flagged in ``infos``.
+        choices: The only strings in the action space. The agent does not read them, so its instructions must name
+            them. Another reply is accepted, and flagged in ``infos``.
         tools: The tools that the agent may call, each a ``Tool`` or the name of a ready-made one (``tools.py``).
         max_tool_calls: The largest number of tool calls in one turn.
         summary: The role in a few words for an orchestrator, such as "checks the work".

@@ -10,7 +10,8 @@ r"""The team report: each agent writes a section that nobody else sees, and the 
 
 The task measures credit assignment. To each agent, the team score is its own section's score plus the noise of all
 other sections; a learner can remove that noise only if it estimates each agent's contribution (with a critic, for
-example). Use a team in which every agent answers and D has no edges, such as "panel_8".
+example). Use a team in which every agent answers and D has no edges, such as "panel_8"; with another team only the
+sections of its answering agents are graded.
 """
 
 from __future__ import annotations
