@@ -98,7 +98,7 @@ FEATURES = {
     "yaml": (TEAM, "('a_0',)", TEAM),
     "math": (SYMBOLIC, "correct", SYMBOLIC),
     "data": (LOAD, "2", LOAD_WITHOUT),
-    "train": (TRAIN, "1", "import baselines"),
+    "train": (TRAIN, "1", "import baselines; baselines.RunConfig"),
     "bench": (COMPARE, "Results: results/ (rows.jsonl, summary.json, report.md, curve_*.png)", None),
     "tracking": ("import tensorboard; print(1)", "1", None),
     "wandb": ("import wandb; print(1)", "1", None),
@@ -195,7 +195,7 @@ def test_an_extra_is_named_where_it_is_missing_and_works_once_installed(extra, p
     program, expected, without = FEATURES[extra]
     if without:
         told = run(python, without, tmp_path)
-        assert f"marft-envs[{extra}]" in told.stdout + told.stderr
+        assert f"pip install '.[{extra}]'" in told.stdout + told.stderr
     pip(python, "install", f"{wheel}[{extra}]")
     done = run(python, program, tmp_path)
     assert done.stdout.strip().splitlines()[-1:] == [expected], done.stdout + done.stderr

@@ -48,7 +48,7 @@ def _parse(suffix: str, text: str) -> Any:
     try:
         import yaml
     except ImportError:
-        raise ValueError("YAML needs PyYAML: pip install 'marft-envs[yaml]', or write TOML") from None
+        raise ValueError("YAML needs PyYAML: pip install '.[yaml]' in the repository, or write TOML") from None
     return yaml.safe_load(text)
 
 

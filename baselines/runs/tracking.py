@@ -60,7 +60,7 @@ def choose_tracker(name: str | None) -> str:
         raise ValueError(expected_one_of("track", name, TRACKERS))
     if name != "none" and find_spec(name) is None:
         extra = "tracking" if name == "tensorboard" else name
-        raise TrackerError(f"track={name!r} needs the package {name}: pip install 'marft-envs[{extra}]'")
+        raise TrackerError(f"track={name!r} needs the package {name}: pip install '.[{extra}]' in the repository")
     return name
 
 

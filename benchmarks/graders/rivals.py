@@ -101,7 +101,7 @@ class MathVerify:
         # The first reply includes the imports, which are not part of the measured time.
         first, _ = self._exchange(process, Item(r"\boxed{1}", "1", True), START_S)
         if first is None:
-            raise ImportError("math-verify does not start; install it with: pip install 'marft-envs[math]'")
+            raise ImportError("math-verify does not start; install it with: pip install '.[math]' in the repository")
         return process
 
     def _stop(self) -> None:

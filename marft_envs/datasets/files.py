@@ -62,7 +62,7 @@ def _read_parquet(path: Path) -> list[Row]:
         import pyarrow
         import pyarrow.parquet
     except ImportError as error:
-        raise ImportError(f"{path}: reading parquet needs pyarrow: pip install marft-envs[data]") from error
+        raise ImportError(f"{path}: reading parquet needs pyarrow: pip install '.[data]' in the repository") from error
     try:
         rows: list[Row] = pyarrow.parquet.read_table(path).to_pylist()
     except (pyarrow.ArrowException, OSError) as error:

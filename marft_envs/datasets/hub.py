@@ -35,7 +35,7 @@ def read_hub(name: str, hub: HubDataset, splits: tuple[str, ...]) -> tuple[list[
         import datasets
         import huggingface_hub
     except ImportError as error:
-        raise ImportError(f"{name}: reading from the hub needs: pip install marft-envs[data]") from error
+        raise ImportError(f"{name}: reading from the hub needs: pip install '.[data]' in the repository") from error
     commit, fault = _query_commit(huggingface_hub, hub)
     try:
         if commit:

@@ -12,7 +12,7 @@ GOLDS = ["998", "999", "1000", "1001", "1002", "1003"]
 def write_rows(path, rows):
     """Write rows in the format of the file's suffix, and return the path."""
     if path.suffix == ".parquet":
-        pa = pytest.importorskip("pyarrow", reason="parquet needs pyarrow: pip install marft-envs[data]")
+        pa = pytest.importorskip("pyarrow", reason="parquet needs pyarrow: pip install '.[data]'")
         pa.parquet = pytest.importorskip("pyarrow.parquet")
         pa.parquet.write_table(pa.Table.from_pylist(rows), path)
         return path

@@ -39,7 +39,7 @@ def test_a_corrupt_file_is_named(tmp_path, name):
 
 
 def test_a_corrupt_parquet_file_is_named(tmp_path):
-    pytest.importorskip("pyarrow", reason="parquet needs pyarrow: pip install marft-envs[data]")
+    pytest.importorskip("pyarrow", reason="parquet needs pyarrow: pip install '.[data]'")
     (tmp_path / "a.parquet").write_bytes(b"PAR1 no parquet")
     with pytest.raises(DataError, match=r"a\.parquet: not a readable parquet file"):
         read_rows(tmp_path / "a.parquet")
@@ -48,7 +48,7 @@ def test_a_corrupt_parquet_file_is_named(tmp_path):
 def test_parquet_without_pyarrow_names_the_extra(tmp_path, monkeypatch):
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ImportError, match=r"pip install marft-envs\[data\]"):
+    with pytest.raises(ImportError, match=r"pip install '\.\[data\]'"):
         read_rows(tmp_path / "a.parquet")
 
 

@@ -139,12 +139,12 @@ def test_data_that_is_neither_in_files_nor_on_the_hub_is_described(monkeypatch, 
 
 def test_a_missing_library_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(ImportError, match=r"pip install marft-envs\[data\]"):
+    with pytest.raises(ImportError, match=r"pip install '\.\[data\]'"):
         load("gsm8k")
 
 
 def test_the_real_library_without_a_network_fails_within_seconds(tmp_path):
-    pytest.importorskip("datasets", reason="needs datasets: pip install marft-envs[data]")
+    pytest.importorskip("datasets", reason="needs datasets: pip install '.[data]'")
     environment = {**os.environ, "HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(tmp_path)}
     script = "from marft_envs.mathematics.datasets import load\nload('gsm8k')"
     started = time.perf_counter()

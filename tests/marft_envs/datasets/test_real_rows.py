@@ -38,7 +38,7 @@ def folder():
 @pytest.mark.parametrize(("name", "split"), COUNTS)
 def test_the_number_of_usable_rows(folder, name, split):
     if name == "gsm8k":
-        pytest.importorskip("pyarrow", reason="gsm8k is parquet: pip install marft-envs[data]")
+        pytest.importorskip("pyarrow", reason="gsm8k is parquet: pip install '.[data]'")
     task = load(name, path=folder, split=split)
     assert (task.rows, task.size) == COUNTS[name, split], task.excluded
     assert task.rows - task.size == sum(task.excluded.values()) == len(task.unusable)
@@ -51,7 +51,7 @@ def test_the_number_of_usable_rows(folder, name, split):
 
 def test_gsm8k_solutions_are_correct_replies(folder):
     """The reference solution, a whole reply that ends with ``#### n``, is graded as correct."""
-    pytest.importorskip("pyarrow", reason="gsm8k is parquet: pip install marft-envs[data]")
+    pytest.importorskip("pyarrow", reason="gsm8k is parquet: pip install '.[data]'")
     from marft_envs.datasets.files import read_rows
 
     task = load("gsm8k", path=folder, split="test")

@@ -107,7 +107,7 @@ def test_the_key_covers_names_contents_and_this_package(tmp_path):
 @pytest.mark.parametrize("subject", [datasets, programs], ids=["mathematics", "coding"])
 def test_every_module_that_converts_rows_is_in_the_key(subject):
     """The records below hold no rule about rows; any other module must be in this package or in the subject's CODE."""
-    grimp = pytest.importorskip("grimp", reason="comes with import-linter: pip install marft-envs[dev]")
+    grimp = pytest.importorskip("grimp", reason="comes with import-linter: pip install '.[dev]'")
     records = {"arguments", "sandbox", "task", "transcript", "verdict"}
     modules = grimp.build_graph("marft_envs").find_upstream_modules(f"{subject.__name__}.specs") - {"marft_envs"}
     hashed = (subject.CODE[0].name, "datasets")

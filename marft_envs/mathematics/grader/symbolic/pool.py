@@ -227,7 +227,7 @@ class WorkerPool:
             raise WorkerFault(f"a symbolic worker cannot be started ({error})") from error
         if worker.missing:
             worker.close()
-            raise WorkerFault(f"symbolic comparison needs {worker.missing}: pip install marft-envs[math]")
+            raise WorkerFault(f"symbolic comparison needs {worker.missing}: pip install '.[math]' in the repository")
         with self._lock:
             self._all.append(worker)
         return worker

@@ -221,7 +221,7 @@ NEEDS_WORKER = {
 
 def outcome(answer, gold):
     if answer in NEEDS_WORKER:
-        pytest.importorskip("math_verify", reason="needs math-verify: pip install marft-envs[math]")
+        pytest.importorskip("math_verify", reason="needs math-verify: pip install '.[math]'")
     verdict = grade(rf"\boxed{{{answer}}}", gold)
     assert bool(verdict.isolation) == (answer in NEEDS_WORKER)  # other pairs are decided without the worker
     return verdict.outcome

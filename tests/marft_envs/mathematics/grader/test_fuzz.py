@@ -59,7 +59,7 @@ def check_verdicts(count, seed):
 
 @pytest.mark.parametrize(("count", "seed"), [(300, 1), pytest.param(5_000, 2, marks=pytest.mark.slow)])
 def test_mutated_latex(count, seed):
-    pytest.importorskip("math_verify", reason="needs math-verify: pip install marft-envs[math]")
+    pytest.importorskip("math_verify", reason="needs math-verify: pip install '.[math]'")
     check_verdicts(count, seed)
 
 
@@ -85,7 +85,7 @@ def test_replies_of_a_megabyte_take_little_time(text, around):
 def test_hostile_answers_are_wrong_within_the_time_limit():
     from benchmarks.graders.inputs import HOSTILE
 
-    pytest.importorskip("math_verify", reason="needs math-verify: pip install marft-envs[math]")
+    pytest.importorskip("math_verify", reason="needs math-verify: pip install '.[math]'")
     shared_pool().warm_up()
     for text in HOSTILE:
         started = time.perf_counter()

@@ -31,7 +31,7 @@ perturb = load_perturb()
 def check_golds(data_folder, name, split, step):
     """Grade every ``step``-th gold and its perturbation."""
     if name == "gsm8k":
-        pytest.importorskip("pyarrow", reason="gsm8k is parquet: pip install marft-envs[data]")
+        pytest.importorskip("pyarrow", reason="gsm8k is parquet: pip install '.[data]'")
     task = load(name, path=data_folder, split=split)
     for index in range(0, task.size, step):
         problem = task.problem(index)

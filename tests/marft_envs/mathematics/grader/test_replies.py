@@ -105,6 +105,6 @@ REPLIES = [  # reply, gold, correct
 @pytest.mark.parametrize(("reply", "gold", "correct"), REPLIES)
 def test_reply(reply, gold, correct):
     if r"\cos(" in gold or "180" in reply:
-        pytest.importorskip("math_verify", reason="needs math-verify: pip install marft-envs[math]")
+        pytest.importorskip("math_verify", reason="needs math-verify: pip install '.[math]'")
     verdict = grade(reply, gold)
     assert verdict.graded and (verdict.score == 1.0) is correct, verdict

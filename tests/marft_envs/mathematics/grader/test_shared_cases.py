@@ -22,7 +22,7 @@ def marked(case):
 @pytest.mark.parametrize("case", [marked(case) for case in CASES])
 def test_case(case):
     if case["id"] in NEEDS_WORKER:
-        pytest.importorskip("math_verify", reason="needs math-verify: pip install marft-envs[math]")
+        pytest.importorskip("math_verify", reason="needs math-verify: pip install '.[math]'")
     verdict = grade(case["answer"], case["gold"])
     assert (verdict.score == 1.0) == case["expected"], verdict
 

@@ -19,7 +19,7 @@ from marft_envs.mathematics.grader.symbolic import pool as pool_module
 from marft_envs.sandbox.inside import landlock
 from marft_envs.verdict import Outcome
 
-pytest.importorskip("math_verify", reason="needs math-verify: pip install marft-envs[math]")
+pytest.importorskip("math_verify", reason="needs math-verify: pip install '.[math]'")
 
 TRIG = (r"\boxed{\sec^2(y)}", r"\tan^2(y)+1")  # only the worker can decide that these are equal
 SLOW = r"\int_{0}^{1} \sin(\cos(\tan(x^{x}))) dx"
@@ -215,7 +215,7 @@ def test_missing_math_verify_is_a_fault_only_if_it_is_needed(tmp_path, monkeypat
     assert grade(r"\boxed{\frac{\sqrt{2}}{2}}", r"\frac{1}{\sqrt{2}}").outcome is Outcome.CORRECT
     verdict = grade(*TRIG)
     assert verdict.outcome is Outcome.NOT_GRADED
-    assert verdict.reason == "symbolic comparison needs no_such_module_of_ours: pip install marft-envs[math]"
+    assert verdict.reason == "symbolic comparison needs no_such_module_of_ours: pip install '.[math]' in the repository"
 
 
 def test_threads_and_batches_share_the_workers(pool):
