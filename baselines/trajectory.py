@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from marft_envs.batch.runner import Episode
+from marft_envs.batch import Episode
 
 
 @dataclass(frozen=True, slots=True)

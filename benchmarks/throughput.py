@@ -36,7 +36,7 @@ import pettingzoo
 from pettingzoo.utils.wrappers import AssertOutOfBoundsWrapper, OrderEnforcingWrapper
 
 from marft_envs import FlexMG, Problem, Role, Task, Team, Verdict
-from marft_envs.batch.runner import BatchRunner
+from marft_envs.batch import BatchRunner
 from marft_envs.game.order_enforcing import OrderEnforcing
 from marft_envs.mathematics.teams import TEAMS
 

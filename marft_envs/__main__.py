@@ -21,7 +21,7 @@ from marft_envs import registry
 from marft_envs.cli import docs
 from marft_envs.cli.key_values import parse_key_values
 from marft_envs.cli.new_task import new_task
-from marft_envs.cli.play import play_by_hand
+from marft_envs.cli.play_by_hand import play_by_hand
 
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:

@@ -12,7 +12,7 @@ from typing import Any
 
 from baselines.engine.sampler import EngineSampler
 from baselines.trajectory import Generation
-from marft_envs.batch.runner import Policy, Reply, Request
+from marft_envs.batch import Policy, Reply, Request
 
 TEXT = ".txt"
 

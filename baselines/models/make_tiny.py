@@ -32,7 +32,7 @@ from torch.nn import functional
 from baselines.models.load import CARD, sha256_of
 from baselines.models.tiny_tokenizer import tiny_tokenizer
 from marft_envs.mathematics.problems.relay import Relay
-from marft_envs.mathematics.problems.report import Report
+from marft_envs.mathematics.problems.team_report import Report
 from marft_envs.task import Problem
 from marft_envs.verdict import Outcome
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from marft_envs.batch.runner import Episode, Policy, Reply, Request
+from marft_envs.batch import Episode, Policy, Reply, Request
 
 _SHUFFLE = 4  # key of the random stream under a seed
 

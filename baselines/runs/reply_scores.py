@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from marft_envs.batch.runner import Episode
+from marft_envs.batch import Episode
 from marft_envs.game.scoring import grade_answer
 from marft_envs.task import Problem, Task
 from marft_envs.transcript import Turn

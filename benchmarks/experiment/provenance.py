@@ -12,7 +12,7 @@ from typing import Any
 from baselines.runs.evaluation import evaluation_items, play_items, score_items
 from baselines.runs.run_config import RunConfig
 from marft_envs import make
-from marft_envs.batch.runner import BatchRunner, Request
+from marft_envs.batch import BatchRunner, Request
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ("marft_envs", "baselines", "benchmarks")

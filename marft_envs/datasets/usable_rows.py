@@ -18,7 +18,7 @@ from marft_envs.arguments import expected_one_of
 from marft_envs.datasets.dataset_spec import DatasetSpec, ItemT, Unusable, format_reasons
 from marft_envs.datasets.duplicates import prompt_key
 from marft_envs.datasets.files import DataError, Row, check_columns, read_rows
-from marft_envs.datasets.progress import progress_bar
+from marft_envs.datasets.progress_bar import progress_bar
 from marft_envs.datasets.source import HubRows, LocalFiles, find_source, hash_files, sibling_files
 from marft_envs.datasets.store import Store, key_of, open_store, pack, save_store
 

@@ -12,7 +12,7 @@ from marft_envs.mathematics import datasets
 from marft_envs.mathematics.problems.arithmetic import Arithmetic
 from marft_envs.mathematics.problems.curriculum import Curriculum
 from marft_envs.mathematics.problems.relay import Relay
-from marft_envs.mathematics.problems.report import Report
+from marft_envs.mathematics.problems.team_report import Report
 from marft_envs.mathematics.problems.word_problems import OneStep, WordProblems
 from marft_envs.mathematics.teams import TEAMS
 from marft_envs.registry.env_arguments import DatasetEnvironment, with_full_signature

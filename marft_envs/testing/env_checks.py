@@ -8,7 +8,7 @@ from importlib import import_module
 
 from marft_envs.registry.registry import make
 from marft_envs.registry.versioned_names import is_versioned
-from marft_envs.testing import interface, reproducibility, scoring, visibility
+from marft_envs.testing import interface, reproducibility, scoring_checks, visibility
 from marft_envs.testing.checking import CheckReport, run_checks
 from marft_envs.testing.env_case import EnvCase, EnvFn
 
@@ -29,12 +29,12 @@ ENV_CHECKS: dict[str, Callable[[EnvCase], None]] = {
         reproducibility.pinned_problem,
         reproducibility.fork,
         reproducibility.other_process,
-        scoring.terminal_reward,
-        scoring.wrong_answer_terminates,
-        scoring.broken_grader_truncates,
-        scoring.gold_scores_one,
-        scoring.garbage_scores_zero,
-        scoring.no_label_leak,
+        scoring_checks.terminal_reward,
+        scoring_checks.wrong_answer_terminates,
+        scoring_checks.broken_grader_truncates,
+        scoring_checks.gold_scores_one,
+        scoring_checks.garbage_scores_zero,
+        scoring_checks.no_label_leak,
     )
 }
 """All checks by name, in the order in which they run."""

@@ -17,7 +17,7 @@ from baselines.models.load import load_model
 from baselines.policies.policy import LoraSettings, SharedBasePolicy
 from baselines.ppo.actor import Actor
 from baselines.trajectory import make_batch
-from marft_envs.batch.runner import BatchRunner
+from marft_envs.batch import BatchRunner
 
 torch.set_num_threads(1)
 

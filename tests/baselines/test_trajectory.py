@@ -9,7 +9,7 @@ from baselines.engine.torch_engine import Decoding, TorchEngine, invert
 from baselines.ladder import arm
 from baselines.ppo.learner import Learner
 from baselines.trajectory import make_batch
-from marft_envs.batch.runner import Episode
+from marft_envs.batch import Episode
 
 
 def test_removing_the_padding_gives_the_episodes_back(duo):

@@ -30,7 +30,7 @@ _PUBLIC_TESTS, _HIDDEN_TESTS = 2, 6
 
 
 @dataclass(frozen=True)
-class Step:
+class ProgramStep:
     """One step of a problem.
 
     Attributes:
@@ -45,50 +45,54 @@ class Step:
 
 
 CHANGES = (
-    Step("Keep only the even numbers.", "numbers = [n for n in numbers if n % 2 == 0]",
-         lambda a, k: [n for n in a if n % 2 == 0]),
-    Step("Keep only the odd numbers.", "numbers = [n for n in numbers if n % 2]",
-         lambda a, k: [n for n in a if n % 2]),
-    Step("Keep only the numbers greater than {k}.", "numbers = [n for n in numbers if n > {k}]",
-         lambda a, k: [n for n in a if n > k]),
-    Step("Keep only the numbers less than {k}.", "numbers = [n for n in numbers if n < {k}]",
-         lambda a, k: [n for n in a if n < k]),
-    Step("Remove every number that is divisible by {k}.", "numbers = [n for n in numbers if n % {k}]",
-         lambda a, k: [n for n in a if n % k]),
-    Step("Add {k} to every number.", "numbers = [n + {k} for n in numbers]", lambda a, k: [n + k for n in a]),
-    Step("Multiply every number by {k}.", "numbers = [n * {k} for n in numbers]", lambda a, k: [n * k for n in a]),
-    Step("Replace every number by its absolute value.", "numbers = [abs(n) for n in numbers]",
-         lambda a, k: [abs(n) for n in a]),
-    Step("Reverse the order of the numbers.", "numbers = numbers[::-1]", lambda a, k: a[::-1]),
-    Step("Sort the numbers from smallest to largest.", "numbers = sorted(numbers)", lambda a, k: sorted(a)),
-    Step("Keep only the first {k} numbers, or all if there are fewer.", "numbers = numbers[:{k}]", lambda a, k: a[:k]),
-    Step("Remove the first number, if there is one.", "numbers = numbers[1:]", lambda a, k: a[1:]),
-    Step("Remove repeated numbers and keep the first of each.", "numbers = list(dict.fromkeys(numbers))",
-         lambda a, k: list(dict.fromkeys(a))),
-    Step("Replace each number by the sum of all numbers up to and including it.",
-         "numbers = [sum(numbers[: i + 1]) for i in range(len(numbers))]",
-         lambda a, k: [sum(a[: i + 1]) for i in range(len(a))]),
+    ProgramStep("Keep only the even numbers.", "numbers = [n for n in numbers if n % 2 == 0]",
+                lambda a, k: [n for n in a if n % 2 == 0]),
+    ProgramStep("Keep only the odd numbers.", "numbers = [n for n in numbers if n % 2]",
+                lambda a, k: [n for n in a if n % 2]),
+    ProgramStep("Keep only the numbers greater than {k}.", "numbers = [n for n in numbers if n > {k}]",
+                lambda a, k: [n for n in a if n > k]),
+    ProgramStep("Keep only the numbers less than {k}.", "numbers = [n for n in numbers if n < {k}]",
+                lambda a, k: [n for n in a if n < k]),
+    ProgramStep("Remove every number that is divisible by {k}.", "numbers = [n for n in numbers if n % {k}]",
+                lambda a, k: [n for n in a if n % k]),
+    ProgramStep("Add {k} to every number.", "numbers = [n + {k} for n in numbers]", lambda a, k: [n + k for n in a]),
+    ProgramStep("Multiply every number by {k}.", "numbers = [n * {k} for n in numbers]",
+                lambda a, k: [n * k for n in a]),
+    ProgramStep("Replace every number by its absolute value.", "numbers = [abs(n) for n in numbers]",
+                lambda a, k: [abs(n) for n in a]),
+    ProgramStep("Reverse the order of the numbers.", "numbers = numbers[::-1]", lambda a, k: a[::-1]),
+    ProgramStep("Sort the numbers from smallest to largest.", "numbers = sorted(numbers)", lambda a, k: sorted(a)),
+    ProgramStep("Keep only the first {k} numbers, or all if there are fewer.", "numbers = numbers[:{k}]",
+                lambda a, k: a[:k]),
+    ProgramStep("Remove the first number, if there is one.", "numbers = numbers[1:]", lambda a, k: a[1:]),
+    ProgramStep("Remove repeated numbers and keep the first of each.", "numbers = list(dict.fromkeys(numbers))",
+                lambda a, k: list(dict.fromkeys(a))),
+    ProgramStep("Replace each number by the sum of all numbers up to and including it.",
+                "numbers = [sum(numbers[: i + 1]) for i in range(len(numbers))]",
+                lambda a, k: [sum(a[: i + 1]) for i in range(len(a))]),
 )  # fmt: skip
 RESULTS = (
-    Step("The result is the sum of the numbers.", "result = sum(numbers)", lambda a, k: sum(a)),
-    Step("The result is how many numbers there are.", "result = len(numbers)", lambda a, k: len(a)),
-    Step("The result is the largest number, or 0 if there is none.", "result = max(numbers, default=0)",
-         lambda a, k: max(a, default=0)),
-    Step("The result is the smallest number, or 0 if there is none.", "result = min(numbers, default=0)",
-         lambda a, k: min(a, default=0)),
-    Step("The result is how many numbers are greater than {k}.", "result = sum(n > {k} for n in numbers)",
-         lambda a, k: sum(n > k for n in a)),
-    Step("The result is the sum of the numbers that are divisible by {k}.",
-         "result = sum(n for n in numbers if n % {k} == 0)", lambda a, k: sum(n for n in a if n % k == 0)),
-    Step("The result is the sum of the squares of the numbers.", "result = sum(n * n for n in numbers)",
-         lambda a, k: sum(n * n for n in a)),
-    Step("The result is the largest number minus the smallest, or 0 if there is none.",
-         "result = max(numbers, default=0) - min(numbers, default=0)",
-         lambda a, k: max(a, default=0) - min(a, default=0)),
-    Step("The result is the sum of the numbers plus {k}.", "result = sum(numbers) + {k}", lambda a, k: sum(a) + k),
-    Step("The result is {k} times the number of numbers.", "result = {k} * len(numbers)", lambda a, k: k * len(a)),
+    ProgramStep("The result is the sum of the numbers.", "result = sum(numbers)", lambda a, k: sum(a)),
+    ProgramStep("The result is how many numbers there are.", "result = len(numbers)", lambda a, k: len(a)),
+    ProgramStep("The result is the largest number, or 0 if there is none.", "result = max(numbers, default=0)",
+                lambda a, k: max(a, default=0)),
+    ProgramStep("The result is the smallest number, or 0 if there is none.", "result = min(numbers, default=0)",
+                lambda a, k: min(a, default=0)),
+    ProgramStep("The result is how many numbers are greater than {k}.", "result = sum(n > {k} for n in numbers)",
+                lambda a, k: sum(n > k for n in a)),
+    ProgramStep("The result is the sum of the numbers that are divisible by {k}.",
+                "result = sum(n for n in numbers if n % {k} == 0)", lambda a, k: sum(n for n in a if n % k == 0)),
+    ProgramStep("The result is the sum of the squares of the numbers.", "result = sum(n * n for n in numbers)",
+                lambda a, k: sum(n * n for n in a)),
+    ProgramStep("The result is the largest number minus the smallest, or 0 if there is none.",
+                "result = max(numbers, default=0) - min(numbers, default=0)",
+                lambda a, k: max(a, default=0) - min(a, default=0)),
+    ProgramStep("The result is the sum of the numbers plus {k}.", "result = sum(numbers) + {k}",
+                lambda a, k: sum(a) + k),
+    ProgramStep("The result is {k} times the number of numbers.", "result = {k} * len(numbers)",
+                lambda a, k: k * len(a)),
 )  # fmt: skip
-Steps = list[tuple[Step, int]]
+Steps = list[tuple[ProgramStep, int]]
 
 
 class ListPrograms(CodeTask):

@@ -26,7 +26,6 @@ from marft_envs.mathematics.grader import special_answers
 from marft_envs.mathematics.grader.expression_equality import number_of, proportional, same_value
 from marft_envs.mathematics.grader.grading_policy import DEFAULT_POLICY, GradingPolicy
 from marft_envs.mathematics.grader.input_limits import too_costly, wants_worker
-from marft_envs.mathematics.grader.intervals import is_plain_pair, read_intervals, same_intervals
 from marft_envs.mathematics.grader.normalization import comparison_key, normalize, unwrap_text
 from marft_envs.mathematics.grader.parse_answer import (
     MAX_LEVELS,
@@ -41,6 +40,7 @@ from marft_envs.mathematics.grader.parse_answer import (
     without_unit,
 )
 from marft_envs.mathematics.grader.quantity_equality import numbers_equal, with_currencies
+from marft_envs.mathematics.grader.real_intervals import is_plain_pair, read_intervals, same_intervals
 from marft_envs.mathematics.grader.shape import Shape, shape_of
 from marft_envs.mathematics.grader.tree_value import Node
 from marft_envs.mathematics.grader.units import read_unit

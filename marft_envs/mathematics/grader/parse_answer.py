@@ -8,9 +8,9 @@ from functools import lru_cache
 from marft_envs.mathematics.grader import special_answers
 from marft_envs.mathematics.grader.expression_equality import is_defined
 from marft_envs.mathematics.grader.expression_parser import Unreadable, parse
-from marft_envs.mathematics.grader.intervals import read_intervals
 from marft_envs.mathematics.grader.normalization import normalize
 from marft_envs.mathematics.grader.number import Number, parse_number
+from marft_envs.mathematics.grader.real_intervals import read_intervals
 from marft_envs.mathematics.grader.shape import Shape, shape_of
 from marft_envs.mathematics.grader.tree_value import Node, has, symbols
 from marft_envs.mathematics.grader.units import is_known

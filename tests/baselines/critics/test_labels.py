@@ -6,9 +6,9 @@ import marft_envs
 from baselines.engine.torch_engine import Decoding
 from baselines.runs.run import Run
 from baselines.runs.run_config import RunConfig
-from marft_envs.batch.runner import BatchRunner
+from marft_envs.batch import BatchRunner
 from marft_envs.mathematics.problems.relay import Relay
-from marft_envs.mathematics.problems.report import Report
+from marft_envs.mathematics.problems.team_report import Report
 
 
 def run_of(dataset, **changes):

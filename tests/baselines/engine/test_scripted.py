@@ -14,7 +14,7 @@ from baselines.runs.run import train
 from baselines.runs.run_config import RunConfig
 from baselines.runs.team_policy import TeamPolicy, check_team
 from baselines.train import main
-from marft_envs.batch.runner import Request
+from marft_envs.batch import Request
 
 HERE = "tests.baselines.engine.test_scripted"
 

@@ -11,7 +11,7 @@ from baselines.ladder import ARMS, LADDER, arm
 from baselines.learner_config import LearnerConfig
 from baselines.ppo.learner import Learner, _without_variance
 from baselines.trajectory import Views, make_batch, select
-from marft_envs.batch.runner import BatchRunner
+from marft_envs.batch import BatchRunner
 
 SETTINGS = {"normalization": "sum", "learning_rate": 1e-3}
 

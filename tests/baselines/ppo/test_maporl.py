@@ -12,8 +12,8 @@ from baselines.ppo.learner import Learner
 from baselines.runs.reply_scores import reply_scores
 from baselines.runs.run import Run
 from baselines.runs.run_config import RunConfig
-from marft_envs.batch.runner import BatchRunner
-from marft_envs.mathematics.problems.report import Report
+from marft_envs.batch import BatchRunner
+from marft_envs.mathematics.problems.team_report import Report
 from marft_envs.verdict import Verdict
 
 NAN = float("nan")

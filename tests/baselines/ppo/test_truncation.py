@@ -12,7 +12,7 @@ from baselines.ppo.learner import Learner
 from baselines.runs.run import Run
 from baselines.runs.run_config import RunConfig
 from baselines.trajectory import make_batch
-from marft_envs.batch.runner import BatchRunner
+from marft_envs.batch import BatchRunner
 
 RELAY = {"dataset": "relay", "style": "symbols"}
 ROUNDS = {**RELAY, "rounds": 3}

@@ -6,7 +6,7 @@ import marft_envs
 from baselines.runs.evaluation import cooperation, evaluation_items, evaluation_row, play_items
 from baselines.runs.message_statistics import Shuffled, message_statistics, speakers
 from baselines.trajectory import Generation
-from marft_envs.batch.runner import BatchRunner, Reply, Request
+from marft_envs.batch import BatchRunner, Reply, Request
 
 
 def env(**arguments):

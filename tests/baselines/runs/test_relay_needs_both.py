@@ -4,7 +4,7 @@ import re
 
 import marft_envs
 from baselines.engine.sampler import EngineSampler
-from marft_envs.batch.runner import BatchRunner
+from marft_envs.batch import BatchRunner
 
 
 def shuffled(policy, agent):

@@ -14,7 +14,7 @@ from baselines.models.load import load_model
 from baselines.policies.policy import SharedBasePolicy
 from baselines.runs.run import Run, train
 from baselines.runs.run_config import RunConfig
-from marft_envs.batch.runner import BatchRunner
+from marft_envs.batch import BatchRunner
 
 REPORT = {"dataset": "report", "style": "symbols", "team": "panel_4"}
 RELAY = {"dataset": "relay", "style": "symbols"}

@@ -10,7 +10,7 @@ import pytest
 from marft_envs import make, register
 from marft_envs.__main__ import main
 from marft_envs.cli.docs import page
-from marft_envs.cli.play import HOW_TO_REPLY, reference_text, typed_reply
+from marft_envs.cli.play_by_hand import HOW_TO_REPLY, reference_text, typed_reply
 from marft_envs.coding.code_task import CodeItem, CodeTask
 from marft_envs.game.reward import REWARDS
 from marft_envs.game.settings import MEMORIES, ORDERS, RENDER_MODES
@@ -198,7 +198,11 @@ def test_docs_prints_the_page_where_the_folder_of_pages_does_not_exist(monkeypat
 
 @pytest.mark.parametrize("name", ["math_v0", "code_v0", "words_here_v0"])
 def test_a_page_lists_the_arguments_of_the_game_with_their_values(name, clean_registry):
-    register("words_here")(Words)
+
+    @register("words_here")
+    class WordsHere(Words):
+        """Say the word of the problem."""
+
     text = page(name)
     assert "\nArguments:\n\n* `" in text and "| property | value |" in text
     listed = text.partition("## Arguments of the game")[2]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from marft_envs import FlexMG, Verdict
-from marft_envs.batch.runner import BatchRunner
+from marft_envs.batch import BatchRunner
 from tests.marft_envs.three_agents import ABC, Anything, team
 
 

@@ -5,7 +5,7 @@ import functools
 import pytest
 
 from marft_envs.mathematics.problems.relay import Relay
-from marft_envs.mathematics.problems.report import Report
+from marft_envs.mathematics.problems.team_report import Report
 from marft_envs.testing import TASK_CHECKS, ConformanceError, check_env, check_task, task_checks
 from tests.marft_envs.testing import wrong_tasks
 from tests.marft_envs.testing.correct_task import Game, Words

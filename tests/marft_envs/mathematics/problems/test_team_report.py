@@ -3,7 +3,7 @@
 import pytest
 
 import marft_envs
-from marft_envs.mathematics.problems.report import Report
+from marft_envs.mathematics.problems.team_report import Report
 from marft_envs.transcript import Turn
 
 

@@ -26,7 +26,7 @@ _REVERSED = str.maketrans("<>", "><")
 
 
 @dataclass(frozen=True)
-class Interval:
+class RealInterval:
     """An interval of the real line.
 
     Attributes:
@@ -51,11 +51,11 @@ class IntervalUnion:
         name: The variable of an inequality or membership; "" if none is named.
     """
 
-    intervals: tuple[Interval, ...]
+    intervals: tuple[RealInterval, ...]
     name: str = ""
 
 
-_REAL_LINE = Interval(_MINUS_INFINITY, _INFINITY, False, False)
+_REAL_LINE = RealInterval(_MINUS_INFINITY, _INFINITY, False, False)
 
 
 def read_intervals(text: str) -> IntervalUnion | None:
@@ -113,10 +113,10 @@ def _read(text: str, depth: int) -> IntervalUnion | None:
         return _union([_read(part, depth + 1) for part in shape.parts])
     if shape.kind == "tuple" and len(shape.parts) == 2:
         low, high = (parse(part) for part in shape.parts)
-        return IntervalUnion((Interval(low, high, shape.brackets[0] == "[", shape.brackets[1] == "]"),))
+        return IntervalUnion((RealInterval(low, high, shape.brackets[0] == "[", shape.brackets[1] == "]"),))
     # A finite set counts only inside another notation, such as a union; alone it is compared as a set.
     if shape.kind == "set" and shape.parts and depth:
-        return IntervalUnion(tuple(Interval(node, node, True, True) for node in map(parse, shape.parts)))
+        return IntervalUnion(tuple(RealInterval(node, node, True, True) for node in map(parse, shape.parts)))
     return None
 
 
@@ -135,7 +135,7 @@ def _without(line: str, points: str, depth: int) -> IntervalUnion | None:
         return None
     nodes = sorted(map(parse, shape.parts), key=lambda node: number_of(node) or 0.0)
     ends = [_MINUS_INFINITY, *nodes, _INFINITY]
-    return IntervalUnion(tuple(Interval(a, b, False, False) for a, b in pairwise(ends)))
+    return IntervalUnion(tuple(RealInterval(a, b, False, False) for a, b in pairwise(ends)))
 
 
 def _relation(shape: Shape, depth: int) -> IntervalUnion | None:
@@ -164,7 +164,7 @@ def _between(left: IntervalUnion, right: IntervalUnion) -> IntervalUnion | None:
         a, b = b, a
     if a.high != _INFINITY or b.low != _MINUS_INFINITY:
         return None
-    return IntervalUnion((Interval(a.low, b.high, a.closed_low, b.closed_high),), left.name)
+    return IntervalUnion((RealInterval(a.low, b.high, a.closed_low, b.closed_high),), left.name)
 
 
 def _one_sign(left: Node, sign: str, right: Node) -> IntervalUnion | None:
@@ -181,7 +181,7 @@ def _one_sign(left: Node, sign: str, right: Node) -> IntervalUnion | None:
         negative, right = _solve(left, right, name)
         sign = sign.translate(_REVERSED) if negative else sign
     closed = sign.endswith("=") and sign != "!="
-    below, above = Interval(_MINUS_INFINITY, right, False, closed), Interval(right, _INFINITY, closed, False)
+    below, above = RealInterval(_MINUS_INFINITY, right, False, closed), RealInterval(right, _INFINITY, closed, False)
     intervals = {"<": (below,), ">": (above,), "!": (below, above)}[sign[0]]
     return IntervalUnion(intervals, name)
 
@@ -213,21 +213,21 @@ def _absolute(inside: Node, sign: str, size: Node, name: str) -> IntervalUnion |
     low, high = ("add", centre, ("neg", distance)), ("add", centre, distance)
     closed = sign in ("<=", ">=")
     if sign[0] == "<":
-        return IntervalUnion((Interval(low, high, closed, closed),), name)
+        return IntervalUnion((RealInterval(low, high, closed, closed),), name)
     if sign[0] == ">":
         return IntervalUnion(
-            (Interval(_MINUS_INFINITY, low, False, closed), Interval(high, _INFINITY, closed, False)), name
+            (RealInterval(_MINUS_INFINITY, low, False, closed), RealInterval(high, _INFINITY, closed, False)), name
         )
     return None
 
 
-def _merge_touching(intervals: tuple[Interval, ...]) -> tuple[Interval, ...]:
+def _merge_touching(intervals: tuple[RealInterval, ...]) -> tuple[RealInterval, ...]:
     """Sort the intervals and merge those that touch; return them unchanged if an end is not a number."""
     keyed = [(number_of(interval.low), number_of(interval.high), interval) for interval in intervals]
     if any(low is None or high is None for low, high, _ in keyed):
         return intervals
     keyed.sort(key=lambda item: (item[0], item[1]))
-    result: list[Interval] = []
+    result: list[RealInterval] = []
     for low, _, interval in keyed:
         last = result[-1] if result else None
         # (1, 2) and (2, 3) touch in a point that belongs to neither, so they are not merged.
