@@ -19,21 +19,22 @@ def read_team(source: str | Path) -> dict[str, Any]:
     """Return the keyword arguments of ``Team`` from a YAML file or a YAML string; see ``Team.from_yaml``."""
     yaml = _yaml()
     is_file = isinstance(source, Path) or source.endswith((".yaml", ".yml"))
+    where = f"team file {source}" if is_file else "team file"
     if is_file and not Path(source).is_file():
-        raise FileNotFoundError(f"team file {str(source)!r}: not found, expected a YAML file")
+        raise FileNotFoundError(f"{where}: not found, expected a YAML file")
     text = Path(source).read_text(encoding="utf-8") if is_file else str(source)
     try:
         mapping = yaml.safe_load(text)
         twice = _repeated_key(yaml.compose(text, Loader=yaml.SafeLoader))
     except yaml.YAMLError as fault:
-        raise ValueError(f"team file: {fault}") from fault
+        raise ValueError(f"{where}{_location_and_problem(fault)}") from fault
     if twice:
-        raise ValueError(f"team file: the key {twice!r} occurs twice in a mapping, expected it once")
+        raise ValueError(f"{where}: the key {twice!r} occurs twice in a mapping, expected it once")
     if not isinstance(mapping, dict) or not isinstance(mapping.get("roles"), dict):
-        raise ValueError(f"team file: got {mapping!r:.80}, expected a mapping with 'roles'")
+        raise ValueError(f"{where}: got {mapping!r:.80}, expected a mapping with 'roles'")
     unknown = sorted(set(mapping) - {"roles", "dependency", "stop"})
     if unknown:
-        raise ValueError(f"team file has keys {unknown}: expected roles, dependency, stop")
+        raise ValueError(f"{where} has keys {unknown}: expected roles, dependency, stop")
     roles = {agent: _role(agent, entry) for agent, entry in mapping.pop("roles").items()}
     return {"roles": roles, **mapping}
 
@@ -111,10 +112,18 @@ def _repeated_key(node: Any, depth: int = 3) -> str:
     return str(keys[0]) if keys else next(filter(None, nested), "")
 
 
+def _location_and_problem(fault: Exception) -> str:
+    """Return ", line 2: the problem" of an error of PyYAML, whose own message has several lines."""
+    mark, problem = getattr(fault, "problem_mark", None), getattr(fault, "problem", None)
+    if mark is None or not problem:
+        return f": {' '.join(str(fault).split())}"
+    return f", line {mark.line + 1}: {problem}"
+
+
 def _yaml() -> Any:
     """Import PyYAML, which is an optional dependency."""
     try:
         import yaml
     except ImportError as missing:
-        raise ImportError("team files need PyYAML: pip install marft-envs[yaml]") from missing
+        raise ImportError("team files need PyYAML: pip install '.[yaml]' in the repository") from missing
     return yaml
