@@ -12,7 +12,7 @@ from marft_envs.mathematics.grader.answer_extraction import extract, final_part
 from marft_envs.mathematics.grader.equality import equal
 from marft_envs.mathematics.grader.grading_policy import DEFAULT_POLICY, GradingPolicy
 from marft_envs.mathematics.grader.number import parse_number
-from marft_envs.mathematics.grader.symbolic.pool import Comparison, WorkerFault, WorkerPool, shared_pool
+from marft_envs.mathematics.grader.symbolic.worker_pool import Comparison, WorkerFault, WorkerPool, shared_pool
 from marft_envs.mathematics.grader.tree_value import Node
 from marft_envs.verdict import Verdict
 

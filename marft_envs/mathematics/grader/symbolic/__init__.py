@@ -2,9 +2,9 @@
 
 | process | file | task |
 |---|---|---|
-| parent, any thread | pool.py | starts and stops workers; lends a worker to one comparison at a time |
+| parent, any thread | worker_pool.py | starts and stops workers; lends a worker to one comparison at a time |
 | worker, a new interpreter | worker.py | measures time; forks a child, and kills it at the time limit |
-| child of the worker | compare.py | confined; parses and compares, with limited memory and CPU time |
+| child of the worker | child_process.py | confined; parses and compares, with limited memory and CPU time |
 
 ``Verdict.isolation`` names the confinement of the child. "landlock" is that of ``marft_envs.sandbox``: Landlock, a
 filter of system calls, resource limits, and the user nobody in place of root. The child can read the standard library
@@ -15,6 +15,6 @@ cases the environment is empty and the working directory has been deleted. No st
 grammar parses LaTeX, and ``tree_value`` evaluates trees.
 """
 
-from marft_envs.mathematics.grader.symbolic.pool import Comparison, WorkerFault, WorkerPool, shared_pool
+from marft_envs.mathematics.grader.symbolic.worker_pool import Comparison, WorkerFault, WorkerPool, shared_pool
 
 __all__ = ["Comparison", "WorkerPool", "WorkerFault", "shared_pool"]

@@ -56,27 +56,27 @@ def main() -> None:
     if first is None:
         return
     sys.path += [path for path in first["paths"] if path not in sys.path]
-    compare, missing = load_compare()
+    child_process, missing = load_child_process()
     confinement, isolation = prepare_confinement()
     write(1, {"ready": not missing, "missing": missing, "isolation": isolation})
-    child = Child(compare, confinement)
+    child = Child(child_process, confinement)
     while (request := requests.read(parent)) is not None:
         reply = child.ask(request)
         if reply["status"] != "ok" or child.served >= REQUESTS_PER_CHILD:
             # A new child after every failure, since its memory may be exhausted, and from time to time, since
             # SymPy's caches grow and RLIMIT_CPU counts the whole life of a process.
             child.kill()
-            child = Child(compare, confinement)
+            child = Child(child_process, confinement)
         write(1, reply)
     child.kill()
 
 
-def load_compare() -> tuple[ModuleType | None, str]:
-    """Return (the module compare.py, "") or (None, the name of the module that it could not import)."""
+def load_child_process() -> tuple[ModuleType | None, str]:
+    """Return (the module child_process.py, "") or (None, the name of the module that it could not import)."""
     folder = Path(__file__).resolve().parent
     try:
         load("marft_tree_value", folder.parent / "tree_value.py")
-        return load("marft_compare", folder / "compare.py"), ""
+        return load("marft_child_process", folder / "child_process.py"), ""
     except ImportError as error:
         return None, error.name or str(error)
 
@@ -129,7 +129,7 @@ def sandbox_confinement() -> Any:
 class Child:
     """A forked process that makes comparisons, each within a time limit."""
 
-    def __init__(self, compare: ModuleType | None, confinement: Any) -> None:
+    def __init__(self, child_process: ModuleType | None, confinement: Any) -> None:
         child_in, self.write_to = os.pipe()
         self.read_from, child_out = os.pipe()
         self.served = 0
@@ -141,7 +141,7 @@ class Child:
                 os.close(unused)
             try:
                 confine(confinement, worker)
-                serve(compare, child_in, child_out, worker)
+                serve(child_process, child_in, child_out, worker)
             finally:
                 os._exit(1)  # never return into the worker's loop
         os.close(child_in)
@@ -198,14 +198,14 @@ def confine(confinement: Any, worker: int) -> None:
         resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
 
 
-def serve(compare: ModuleType | None, source: int, target: int, worker: int) -> None:
+def serve(child_process: ModuleType | None, source: int, target: int, worker: int) -> None:
     """Make comparisons until the worker has ended; report MemoryError as a status."""
     lines = Lines(source)
     while (request := lines.read(worker)) is not None:
         try:
             result = None
-            if compare is not None:
-                result = compare.run(request, lambda: write(target, {"phase": "answer"}))
+            if child_process is not None:
+                result = child_process.run(request, lambda: write(target, {"phase": "answer"}))
             reply = {"status": "ok", "result": result}
         except MemoryError:
             reply = {"status": "memory"}

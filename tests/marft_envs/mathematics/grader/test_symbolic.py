@@ -14,8 +14,7 @@ import pytest
 from marft_envs.mathematics import fault_counts, grade, grade_many
 from marft_envs.mathematics.grader import reply_grader
 from marft_envs.mathematics.grader.expression_parser import parse
-from marft_envs.mathematics.grader.symbolic import WorkerFault, WorkerPool
-from marft_envs.mathematics.grader.symbolic import pool as pool_module
+from marft_envs.mathematics.grader.symbolic import WorkerFault, WorkerPool, worker_pool
 from marft_envs.sandbox.inside import landlock
 from marft_envs.verdict import Outcome
 
@@ -94,23 +93,23 @@ def test_a_gold_that_takes_too_long_is_a_fault(pool):
 
 
 def test_the_phase_decides_between_a_fault_and_a_wrong_answer(pool, monkeypatch):
-    monkeypatch.setattr(pool, "compare", lambda *_: pool_module.Comparison(None, "timeout", "gold", 1.0, "rlimits"))
+    monkeypatch.setattr(pool, "compare", lambda *_: worker_pool.Comparison(None, "timeout", "gold", 1.0, "rlimits"))
     verdict = grade(*TRIG)
     assert verdict.outcome is Outcome.NOT_GRADED and "the gold answer needs more time" in verdict.reason
-    monkeypatch.setattr(pool, "compare", lambda *_: pool_module.Comparison(None, "memory", "answer", 1.0, "rlimits"))
+    monkeypatch.setattr(pool, "compare", lambda *_: worker_pool.Comparison(None, "memory", "answer", 1.0, "rlimits"))
     assert grade(*TRIG).outcome is Outcome.WRONG
 
 
 def worker_script(tmp_path, body, confined=True):
-    """Return the path of a worker whose compare.py is ``body``, with or without the sandbox's confinement."""
+    """Return the path of a worker whose child_process.py is ``body``, with or without the sandbox's confinement."""
     folder = tmp_path / "mathematics" / "grader" / "symbolic"
     folder.mkdir(parents=True)
-    source = Path(pool_module.__file__).parent
+    source = Path(worker_pool.__file__).parent
     (folder / "worker.py").write_text((source / "worker.py").read_text())
     (folder.parent / "tree_value.py").write_text("")
     if confined:
         (tmp_path / "sandbox").symlink_to(source.parents[2] / "sandbox")
-    (folder / "compare.py").write_text(body)
+    (folder / "child_process.py").write_text(body)
     return folder / "worker.py"
 
 
@@ -124,7 +123,7 @@ def worker_script(tmp_path, body, confined=True):
     ],
 )
 def test_limits(tmp_path, monkeypatch, body, status):
-    monkeypatch.setattr(pool_module, "_SCRIPT", worker_script(tmp_path, body))
+    monkeypatch.setattr(worker_pool, "_SCRIPT", worker_script(tmp_path, body))
     with WorkerPool(workers=1, limit_s=0.5) as own:
         answer = own.compare("latex", "1", "2")
         assert answer.phase == "answer"
@@ -172,7 +171,7 @@ def test_the_child_is_confined(tmp_path, monkeypatch, confined):
     with socket.create_server(("127.0.0.1", 0)) as server:
         body = ATTEMPTS.replace("PORT", str(server.getsockname()[1])).replace("FILE", str(tmp_path / "written"))
         body = f"import sympy\n{body}"
-        monkeypatch.setattr(pool_module, "_SCRIPT", worker_script(tmp_path, body, confined))
+        monkeypatch.setattr(worker_pool, "_SCRIPT", worker_script(tmp_path, body, confined))
         with WorkerPool(workers=1, limit_s=20.0) as own:
             answer = own.compare("latex", "1", "2")
     assert answer.result["write"] is False and answer.result["many"] is False and answer.result["getcwd"] is False
@@ -188,7 +187,7 @@ def test_the_child_is_confined(tmp_path, monkeypatch, confined):
 
 def test_a_timeout_on_a_busy_machine_is_a_fault(tmp_path, monkeypatch, pool):
     body = "import time\ndef run(request, gold_done):\n    gold_done()\n    time.sleep(60)"
-    monkeypatch.setattr(pool_module, "_SCRIPT", worker_script(tmp_path, body))
+    monkeypatch.setattr(worker_pool, "_SCRIPT", worker_script(tmp_path, body))
     verdict = grade(*TRIG)
     assert verdict.outcome is Outcome.NOT_GRADED and "too busy" in verdict.reason
     assert fault_counts()[verdict.reason] >= 1
@@ -196,7 +195,7 @@ def test_a_timeout_on_a_busy_machine_is_a_fault(tmp_path, monkeypatch, pool):
 
 def test_a_comparison_whose_child_dies_twice_is_a_fault(tmp_path, monkeypatch, pool):
     body = "import os\ndef run(request, gold_done):\n    os._exit(3)"
-    monkeypatch.setattr(pool_module, "_SCRIPT", worker_script(tmp_path, body))
+    monkeypatch.setattr(worker_pool, "_SCRIPT", worker_script(tmp_path, body))
     verdict = grade(*TRIG)
     assert verdict.outcome is Outcome.NOT_GRADED and "died twice" in verdict.reason
     assert fault_counts()[verdict.reason] >= 1
@@ -211,7 +210,7 @@ def test_a_killed_worker_is_a_fault_and_is_replaced(pool):
 
 
 def test_missing_math_verify_is_a_fault_only_if_it_is_needed(tmp_path, monkeypatch, pool):
-    monkeypatch.setattr(pool_module, "_SCRIPT", worker_script(tmp_path, "import no_such_module_of_ours"))
+    monkeypatch.setattr(worker_pool, "_SCRIPT", worker_script(tmp_path, "import no_such_module_of_ours"))
     assert grade(r"\boxed{\frac{\sqrt{2}}{2}}", r"\frac{1}{\sqrt{2}}").outcome is Outcome.CORRECT
     verdict = grade(*TRIG)
     assert verdict.outcome is Outcome.NOT_GRADED

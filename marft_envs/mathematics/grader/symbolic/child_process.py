@@ -102,7 +102,7 @@ def _value(numbers: Mpmath, tree: Any, point: dict[str, Fraction]) -> Any:
 
 
 def _tree(data: Any) -> Any:
-    """Return the tree that ``pool._to_json`` wrote."""
+    """Return the tree that ``worker_pool._to_json`` wrote."""
     if data[0] == "num":
         return ("num", Fraction(data[1]))
     return tuple(_tree(part) if isinstance(part, list) else part for part in data)
