@@ -11,12 +11,7 @@ Example:
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
-
-_missing = [name for name in ("torch", "transformers", "peft") if find_spec(name) is None]
-if _missing:
-    raise ImportError(f"baselines needs {', '.join(_missing)}: pip install 'marft-envs[train]'")
 
 if TYPE_CHECKING:
     from baselines.ladder import ARMS, LearnerConfig, ippo, marft
@@ -32,6 +27,8 @@ __all__ = ["ARMS", "LearnerConfig", "LoadedTeam", "RunConfig", "ippo", "load_tea
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used, because torch, transformers and peft take seconds to import."""
+    if name in __all__:
+        import_module("baselines.command_line").require_packages()
     if name == "train":
         return import_module("baselines.train")  # the module is callable, so this is also the function
     if name in _LAZY:

@@ -8,23 +8,61 @@ Every program of ``baselines`` and ``benchmarks`` ends through ``run_command``. 
     130, 143  stopped by Ctrl-C (SIGINT), stopped by SIGTERM
 
 An error is one line on stderr, never a traceback. This module imports nothing slow, so that a program can call
-``exit_on_signal`` before it imports torch.
+``require_packages`` and ``exit_on_signal`` before it imports torch.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
 from types import FrameType
 
 from baselines.errors import RunError, is_full
 
 FAILURE, USAGE_ERROR = 1, 2
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_EXTRAS = {
+    "train": ("numpy", "gymnasium", "pettingzoo", "tqdm", "torch", "transformers", "peft"),
+    "bench": ("numpy", "gymnasium", "pettingzoo", "tqdm", "torch", "transformers", "peft", "scipy", "matplotlib"),
+}
+
+
+class MissingPackage(ImportError):
+    """A package that the program needs is not installed. The message names it and says how to install it."""
+
+
+def require_packages(extra: str = "train") -> None:
+    """Raise MissingPackage unless the packages of an extra are installed. Nothing is imported.
+
+    Args:
+        extra: Name of the extra: "train" for ``baselines``, "bench" for ``benchmarks``.
+    """
+    missing = [name for name in _EXTRAS[extra] if find_spec(name) is None]
+    if missing:
+        raise MissingPackage(
+            f"{', '.join(missing)} not installed for {sys.executable}: run pip install '.[{extra}]' in the repository, "
+            "or the Python of the environment that has them, such as .venv/bin/python"
+        )
+
+
+def interpreter() -> str:
+    """Return a command that starts this Python from the current folder.
+
+    Returns:
+        "python" or similar if the shell finds this interpreter under that name, as in an activated environment; else
+        its path, which is relative if it is in a folder of the current folder, such as ".venv/bin/python".
+    """
+    path = Path(sys.executable)
+    if shutil.which(path.name) == sys.executable:
+        return path.name
+    return str(path.relative_to(Path.cwd())) if Path.cwd() in path.parent.parents else str(path)
 
 
 class Interrupted(KeyboardInterrupt):
@@ -55,7 +93,7 @@ def run_command(
     Returns:
         The exit code of ``work``, or the one that belongs to the exception that ended it.
     """
-    usage_errors = (ValueError, TypeError, FileNotFoundError, *usage_errors)
+    usage_errors = (ValueError, TypeError, FileNotFoundError, MissingPackage, *usage_errors)
     try:
         with interruptible():
             return work() or 0

@@ -6,8 +6,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from baselines.field_types import check_field_types
-from baselines.functional.losses import Aggregation, KLEstimator
-from baselines.functional.ratios import Normalization
+from baselines.functional.options import Aggregation, KLEstimator, Normalization
 from marft_envs.arguments import did_you_mean
 
 _POSITIVE = (
@@ -193,7 +192,7 @@ class LearnerConfig:
         for name in settings:
             if name not in names:
                 near = did_you_mean(name, names)
-                raise ValueError(f"LearnerConfig has no field {name!r}: expected one of {', '.join(names)}{near}")
+                raise ValueError(f"LearnerConfig has no field {name!r}{near}: expected one of {', '.join(names)}")
         return replace(self, **settings)
 
     def problems_per_batch(self, episodes: int) -> int:

@@ -16,7 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from baselines.command_line import exit_on_signal, run_command
+from baselines.command_line import exit_on_signal, require_packages, run_command
 
 if TYPE_CHECKING:
     from baselines.runs.load_team import LoadedTeam
@@ -42,14 +42,14 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 def show(team: LoadedTeam, options: argparse.Namespace) -> None:
     """Play one episode and print each turn as it is taken."""
-    import marft_envs
+    from baselines.runs.evaluation import make_environment
     from marft_envs.cli.key_values import parse_key_values
 
     arguments = parse_key_values("--env-arg", options.env_arg)
     if options.env is None:
         arguments = {**team.config.environment_arguments, **arguments}
     name = options.env or team.config.environment
-    env = marft_envs.make(name, split=options.split, render_mode="human", **arguments)
+    env = make_environment(name, options.split, {"render_mode": "human", **arguments})
     env.reset(seed=options.seed, options={} if options.index is None else {"index": options.index})
     while not env.unwrapped.over:
         agent = env.agent_selection
@@ -69,9 +69,11 @@ def run(options: argparse.Namespace) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``python -m baselines.play`` and return its exit code."""
+    options = parse(arguments)
+    if code := run_command("play", require_packages):
+        return code
     from baselines.runs.checkpoint import CheckpointError
 
-    options = parse(arguments)
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
     import_module("baselines.runs.load_team")  # loads torch while ``exit_on_signal`` is still in force
     # a folder without a usable checkpoint, and an --index outside the data set

@@ -23,7 +23,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from baselines.command_line import exit_on_signal, run_command
+from baselines.command_line import exit_on_signal, interpreter, require_packages, run_command
 from baselines.runs.tracking import TRACKERS, Tracker, choose_tracker, make_tracker
 
 if TYPE_CHECKING:
@@ -147,14 +147,16 @@ def run(options: argparse.Namespace) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``python -m baselines.train`` and return its exit code."""
     options = parse(arguments)
+    if code := run_command("train", require_packages):
+        return code
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
     logging.getLogger("baselines").setLevel(logging.INFO)
     import_module("baselines.runs.run")  # loads torch while ``exit_on_signal`` is still in force
-    resume = shlex.join(["python", "-m", "baselines.train", "--resume", "--out", str(options.out)])
+    resume = shlex.join([interpreter(), "-m", "baselines.train", "--resume", "--out", str(options.out)])
     code = run_command("train", lambda: run(options), advice=f"resume with: {resume}")
     if code == 0:
-        print(f"Results: {options.out}/ (rows.jsonl, transcripts/, checkpoints/); "
-              f"show an episode with: python -m baselines.play {options.out}")  # fmt: skip
+        play = shlex.join([interpreter(), "-m", "baselines.play", str(options.out)])
+        print(f"Results: {options.out}/ (rows.jsonl, transcripts/, checkpoints/); show an episode with: {play}")
     return code
 
 

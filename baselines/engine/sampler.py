@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from baselines.engine.prompts import render, truncate_prompt
 from baselines.engine.torch_engine import TorchEngine
-from marft_envs.batch.runner import Reply, Request
+from marft_envs.batch import Reply, Request
 
 
 @dataclass
@@ -30,8 +30,8 @@ class EngineSampler:
         generated_tokens: Number of generated tokens so far.
     """
 
-    engine: TorchEngine
-    loaded: Any
+    engine: TorchEngine = field(repr=False)
+    loaded: Any = field(repr=False)
     stream: tuple[int, ...] | None
     prompt_tokens: int = 0
     generated_tokens: int = 0

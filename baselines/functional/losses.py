@@ -5,16 +5,13 @@ Axes: N turns, T tokens, U decisions of a turn (its tokens, or the one action). 
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-Aggregation = Literal["token_mean", "turn_mean", "agent_balanced"]
-AGGREGATIONS: tuple[str, ...] = get_args(Aggregation)
-KLEstimator = Literal["k1", "k2", "k3"]
-KL_ESTIMATORS: tuple[str, ...] = get_args(KLEstimator)
+from baselines.functional.options import AGGREGATIONS, KL_ESTIMATORS, Aggregation, KLEstimator
 
 
 def loss_weights(mask: Tensor, agent: Tensor, aggregation: Aggregation) -> Tensor:

@@ -5,13 +5,10 @@ Axes: B turns, T tokens. Masks: True means "counts".
 
 from __future__ import annotations
 
-from typing import Literal, get_args
-
 import torch
 from torch import Tensor
 
-Normalization = Literal["sum", "token", "word"]
-NORMALIZATIONS: tuple[str, ...] = get_args(Normalization)
+from baselines.functional.options import NORMALIZATIONS, Normalization
 
 
 def action_logprob(token_logprobs: Tensor, mask: Tensor, normalization: Normalization, words: Tensor) -> Tensor:

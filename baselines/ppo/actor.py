@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from baselines.functional.losses import adapted_coefficient, clipped_policy_loss, kl_to_reference, loss_weights
-from baselines.functional.ratios import Normalization, action_logprob, step_monitor
+from baselines.functional.options import Normalization
+from baselines.functional.ratios import action_logprob, step_monitor
 from baselines.learner_config import LearnerConfig
 from baselines.policies.policy import Policies, row_blocks
 from baselines.trajectory import AgentTurns, concatenate, select, stack_padded

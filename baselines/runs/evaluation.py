@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,12 +12,40 @@ import marft_envs
 from baselines.ladder import SINGLE, ArmEnvironment, arm_environment
 from baselines.runs.message_statistics import Shuffled, message_statistics, speakers
 from baselines.runs.run_config import RunConfig
-from marft_envs.batch.runner import BatchRunner, Episode, Policy
+from marft_envs.batch import BatchRunner, Episode, Policy
 from marft_envs.verdict import Outcome
 
 Row = dict[str, Any]
 EVALUATION = 3  # key of the random stream under a seed
 _BLOCK = 256  # episodes that are played together
+
+
+def make_environment(name: str, split: str, arguments: Mapping[str, Any]) -> Any:
+    """Make an environment on one split of its problems.
+
+    Args:
+        name: Name of the environment, as ``marft_envs.make`` takes it.
+        split: "train" or "test".
+        arguments: Its other arguments.
+
+    Returns:
+        The PettingZoo environment.
+
+    Raises:
+        ValueError: The environment has no argument ``split``, or see ``marft_envs.make``.
+    """
+    parameters = inspect.signature(marft_envs.registry.environment_module(name).env).parameters
+    # the environments with a choice of data sets take further arguments, and every data set has a split
+    if "split" not in parameters and all(p.kind is not p.VAR_KEYWORD for p in parameters.values()):
+        raise ValueError(
+            f"training and evaluation need an environment with the argument split ('train' and 'test'); {name} has "
+            "none: expected it among the arguments of the task's constructor"
+        )
+    if "split" in arguments:
+        raise ValueError(
+            f"environment argument split={arguments['split']!r}: expected no split, which is set to 'train' and 'test'"
+        )
+    return marft_envs.make(name, split=split, **arguments)
 
 
 def environment_of(
@@ -36,7 +65,7 @@ def environment_of(
         ValueError: The arm is ``single`` and the problem has private parts, of which one agent would get only one.
     """
     arguments = config.environment_arguments if arguments is None else arguments
-    env = marft_envs.make(config.environment, split=split, **arguments).unwrapped
+    env = make_environment(config.environment, split, arguments).unwrapped
     if config.arm == SINGLE and len(env.team.agents) > 1 and env.task.problem(0).private:
         task = config.task if arguments is config.environment_arguments else arguments.get("dataset", config.task)
         raise ValueError(
@@ -65,7 +94,7 @@ def heldout_runner(config: RunConfig, arguments: Mapping[str, Any] | None = None
         DataError: The data cannot be read.
     """
     setting = environment_of(config, "test", arguments)
-    env = marft_envs.make(config.environment, split="test", **setting.environment_arguments)
+    env = make_environment(config.environment, "test", setting.environment_arguments)
     return BatchRunner(env, min(config.evaluation_items, _BLOCK))
 
 

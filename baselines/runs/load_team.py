@@ -21,12 +21,13 @@ from baselines.runs.run import load_adapters
 from baselines.runs.run_config import DIGESTS, RunConfig, differences
 from baselines.runs.run_folder import CHECKPOINTS
 from baselines.runs.team_policy import TeamPolicy, TeamSampler
-from marft_envs.batch.runner import Reply, Request
+from marft_envs.arguments import expected_one_of
+from marft_envs.batch import Reply, Request
 
 log = logging.getLogger("baselines")
 
 
-@dataclass
+@dataclass(repr=False)
 class LoadedTeam:
     """A trained team.
 
@@ -49,6 +50,14 @@ class LoadedTeam:
 
     def __post_init__(self) -> None:
         self._generator = np.random.default_rng([self.seed, 0])
+
+    def __repr__(self) -> str:
+        config = self.config
+        roles = f", roles={dict(self.roles)}" if self.roles else ""
+        return (
+            f"LoadedTeam(arm={config.arm!r}, task={config.task!r}, agents={self.agents}, update={self.update}, "
+            f"model={config.model!r}{roles})"
+        )
 
     @property
     def agents(self) -> tuple[str, ...]:
@@ -77,7 +86,16 @@ class LoadedTeam:
 
         Returns:
             The action's text. Successive calls continue one random sequence, which starts from the seed.
+
+        Raises:
+            ValueError: The agent was not trained.
+            TypeError: The observation is not a mapping.
         """
+        if not isinstance(observation, Mapping):
+            raise TypeError(
+                f"observation={observation!r:.80}: got {type(observation).__name__}, expected a mapping, as "
+                f"env.observe({agent!r}) returns it"
+            )
         index = int(self._generator.integers(2**31))
         request = Request(0, index, self._trained(agent), 0, 0, dict(observation))
         (reply,) = self.sampler([request])
@@ -112,10 +130,13 @@ def load_team(
 
     Raises:
         CheckpointError: There is no such checkpoint, or it is corrupt.
-        ValueError: The checkpoint was trained on other base weights.
+        ValueError: The checkpoint was trained on other base weights, or a role is not an agent of the run.
     """
     found = _find(Path(path), update)
     config = config_of(found)
+    for role, trained in (roles or {}).items():
+        if trained not in found.manifest["agents"]:
+            raise ValueError(expected_one_of(f"roles: {role!r}", trained, found.manifest["agents"]))
     before = found.manifest["config"].get(DIGESTS, config.scripted_sha256)
     for changed in differences(before, config.scripted_sha256, f"{DIGESTS}."):
         log.warning("%s: the team was trained with another script: %s", found.folder, changed)

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 
-import marft_envs
 from baselines.engine.torch_engine import TorchEngine
 from baselines.models.load import LoadedModel
 from baselines.ppo.diagnostics import Timer
@@ -29,6 +28,7 @@ from baselines.runs.evaluation import (
     evaluation_items,
     evaluation_row,
     heldout_runner,
+    make_environment,
     play_items,
 )
 from baselines.runs.message_statistics import message_statistics
@@ -37,7 +37,7 @@ from baselines.runs.run_config import RunConfig
 from baselines.runs.run_folder import RunFolder, check_folder
 from baselines.runs.team_policy import TeamPolicy, TeamSampler
 from baselines.trajectory import Batch, make_batch
-from marft_envs.batch.runner import BatchRunner, Episode, Policy
+from marft_envs.batch import BatchRunner, Episode, Policy
 
 ADAPTERS = "adapters"
 _PROBLEMS, _SAMPLING, _ENVIRONMENT = 1, 2, 5  # keys of the random streams under a seed
@@ -67,7 +67,7 @@ class Run:
         self.config = config
         setting = environment_of(config)
         self.training = BatchRunner(
-            marft_envs.make(config.environment, split="train", **setting.environment_arguments), config.episodes
+            make_environment(config.environment, "train", setting.environment_arguments), config.episodes
         )
         self.testing = heldout_runner(config)
         self.transfer = {name: heldout_runner(config, arguments) for name, arguments in config.transfer.items()}

@@ -13,9 +13,10 @@ from the arm's), ``decoding`` and ``lora`` as nested mappings:
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
@@ -225,8 +226,13 @@ def check_keys(
             raise ValueError(f"{where} has no key {key!r}{hint}: expected some of {', '.join(names)}")
 
 
-def _near(key: str, names: Iterable[str], elsewhere: Mapping[str, str]) -> str:
-    """Suggest a key of ``elsewhere`` if it is the same word or its abbreviation, else the nearest key here."""
+def _near(key: str, names: Sequence[str], elsewhere: Mapping[str, str]) -> str:
+    """Suggest a key of ``elsewhere`` if it is the same word or its abbreviation, else the nearest key here.
+
+    A key here that differs by a letter comes first: ``update`` is a field of the learner, but likely means ``updates``.
+    """
+    if difflib.get_close_matches(key, names, n=1, cutoff=0.9):
+        return did_you_mean(key, names)
     if any(key == name or is_abbreviation_of(key, name) for name in elsewhere):
         return did_you_mean(key, elsewhere)
     return did_you_mean(key, names) or did_you_mean(key, elsewhere)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from torch import nn
@@ -15,7 +15,7 @@ from baselines.models.load import LoadedModel, load_model
 from baselines.policies.policy import SharedBasePolicy, adapters, update_blocks
 from baselines.runs.run_config import RunConfig
 from marft_envs.arguments import expected_one_of
-from marft_envs.batch.runner import Episode, Reply, Request
+from marft_envs.batch import Episode, Reply, Request
 from marft_envs.game.observation import without_private
 
 
@@ -31,9 +31,9 @@ class BaseGroup:
     """
 
     name: str
-    loaded: LoadedModel
-    policy: SharedBasePolicy
-    engine: TorchEngine
+    loaded: LoadedModel = field(repr=False)
+    policy: SharedBasePolicy = field(repr=False)
+    engine: TorchEngine = field(repr=False)
 
 
 @dataclass
@@ -134,6 +134,9 @@ class TeamPolicy:
             for agent, adapter in self.adapter_of.items()
             if adapter in self.of(agent).blocks
         }
+
+    def __repr__(self) -> str:
+        return f"TeamPolicy(agents={self.agents}, models={[group.name for group in self.groups]})"
 
     def _agent_groups(self) -> list[tuple[str, BaseGroup]]:
         return [(agent, self.groups[self._base_of[agent]]) for agent in self.agents]

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from baselines.command_line import Interrupted, interruptible, report_interrupt, run_command
+from baselines import command_line
+from baselines.command_line import Interrupted, interpreter, interruptible, report_interrupt, run_command
 from baselines.models.load import ModelCorrupt, ModelNotFound
 from baselines.ppo.nonfinite import NonFiniteLoss
 from baselines.runs.checkpoint import CheckpointError
@@ -18,6 +19,18 @@ from baselines.runs.tracking import TrackerError
 
 ROOT = Path(__file__).resolve().parents[2]
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+RUN_WITHOUT_PACKAGES = """
+import os, runpy, sys
+root, *words = sys.argv[1:]
+if words[0] == "-m":
+    sys.path.insert(0, root)
+    sys.argv = words[1:]
+    runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+else:
+    sys.argv = [os.path.join(root, words[0]), *words[1:]]
+    sys.path.insert(0, os.path.dirname(sys.argv[0]))
+    runpy.run_path(sys.argv[0], run_name="__main__")
+"""
 
 
 @pytest.mark.parametrize(
@@ -88,6 +101,52 @@ def test_outside_the_main_thread_the_handlers_stay():
     thread.start()
     thread.join()
     assert seen == [before]
+
+
+def test_the_interpreter_is_named_as_the_shell_finds_it(tmp_path, monkeypatch):
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.touch(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.chdir(python.parent)
+    assert interpreter() == str(python)  # not "python", which the shell looks for in PATH only
+    monkeypatch.chdir(tmp_path)
+    assert interpreter() == ".venv/bin/python"
+    monkeypatch.setenv("PATH", str(python.parent))
+    assert interpreter() == "python"
+
+
+@pytest.mark.parametrize(
+    ("words", "extra"),
+    [
+        (["-m", "baselines.train", "--out", "run"], "train"),
+        (["-m", "baselines.play", "run"], "train"),
+        (["benchmarks/compare.py"], "bench"),
+        (["benchmarks/evaluate.py"], "bench"),
+    ],
+    ids=["train", "play", "compare", "evaluate"],
+)
+def test_a_missing_package_is_one_line(words, extra, tmp_path):
+    """The Python of the system, without the environment: no package can be imported."""
+    run = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", RUN_WITHOUT_PACKAGES, str(ROOT), *words],
+        capture_output=True, text=True, cwd=tmp_path,
+    )  # fmt: skip
+    name = Path(words[0]).stem if words[0] != "-m" else words[1].removeprefix("baselines.")
+    assert run.returncode == 2 and run.stderr.count("\n") == 1, run.stderr
+    assert run.stderr.startswith(f"{name}: numpy, gymnasium, pettingzoo, tqdm, torch, transformers, peft")
+    assert f"pip install '.[{extra}]'" in run.stderr and sys.executable in run.stderr
+
+
+def test_the_public_names_say_which_packages_are_missing(monkeypatch):
+    import baselines
+
+    monkeypatch.setattr(command_line, "find_spec", lambda name: None if name == "torch" else True)
+    with pytest.raises(
+        ImportError, match=r"^torch not installed for .*: run pip install '\.\[train\]' in the repository"
+    ):
+        _ = baselines.RunConfig
 
 
 @pytest.mark.parametrize("number", SIGNALS)

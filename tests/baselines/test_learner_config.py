@@ -43,7 +43,10 @@ def _is_public_method(node):
         ({"factor": "on"}, "factor='on': expected 'off' unless update='sequential'"),
         ({"bootstrap": "successor"}, "bootstrap='successor': expected 'own' unless critic='central'"),
         ({"lam_in": 2}, r"lam_in=2: expected a number in \[0, 1\]"),
-        ({"leaning_rate": 1}, "no field 'leaning_rate': expected one of critic, bootstrap"),
+        (
+            {"leaning_rate": 1},
+            r"no field 'leaning_rate' \(did you mean 'learning_rate'\?\): expected one of critic, bootstrap",
+        ),
         ({"critic": "none"}, "critic='none': expected 'none' if bootstrap='group', else 'own' or 'central'"),
         ({"bootstrap": "group"}, "critic='own': expected 'none' if bootstrap='group', else 'own' or 'central'"),
         (

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import baselines
+from baselines.command_line import interpreter
 from baselines.ppo.learner import Learner
 from baselines.ppo.nonfinite import NonFiniteLoss
 from baselines.runs.config_files import read_settings
@@ -69,7 +70,7 @@ def test_a_process_stopped_by_ctrl_c_resumes_without_its_settings(whole, tmp_pat
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
-    assert err == f"\nstopped; resume with: python -m baselines.train --resume --out {tmp_path}\n"
+    assert err == f"\nstopped; resume with: {interpreter()} -m baselines.train --resume --out {tmp_path}\n"
     assert "update 0/12: relay, greedy accuracy" in out and 2 <= rows(tmp_path)[-1]["update"] < 12
 
     capsys.readouterr()
@@ -87,7 +88,7 @@ def test_sigterm_stops_a_run_like_ctrl_c(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(RunProgress, "row", stop)
     assert main([*SMALL, "--updates", "200", "--out", str(tmp_path)]) == 143
     assert capsys.readouterr().err.endswith(
-        f"\nstopped; resume with: python -m baselines.train --resume --out {tmp_path}\n"
+        f"\nstopped; resume with: {interpreter()} -m baselines.train --resume --out {tmp_path}\n"
     )
     assert rows(tmp_path)[-1]["update"] == 1
 
@@ -173,6 +174,12 @@ def test_bases_and_scripts_of_agents_can_be_set_with_flags(tmp_path):
         (["--arm", "marft", "--set", "learner.clip=abc"], "LearnerConfig clip='abc': expected a number"),
         (["--arm", "marft", "--set", "updtes=1"], "config has no key 'updtes' (did you mean 'updates'?)"),
         (["--arm", "marft", "--env", "maths_v0"], "maths_v0"),
+        (["--arm", "marft", "--env-arg", "split=test"], "argument split='test': expected no split"),
+        (
+            ["--arm", "marft", "--env", "tests.baselines.task_without_split:counting_v0"],
+            "need an environment with the argument split ('train' and 'test'); "
+            "tests.baselines.task_without_split:counting_v0 has none",
+        ),
         (["--arm", "marft", "--env-arg", "dataset=rely"], "rely"),
         (["--arm", "marft", "--env-arg", "datset=relay"], "did you mean 'dataset'?"),
         (["--arm", "marft", "--model", "tny"], "did you mean 'tiny'?"),
@@ -190,7 +197,7 @@ def test_a_wrong_setting_is_one_line_and_leaves_no_folder(tmp_path, capsys, word
 def test_a_missing_tracker_is_reported_before_any_work(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("baselines.runs.tracking.find_spec", lambda name: None)
     assert main([*SMALL, "--out", str(tmp_path / "run"), "--track", "wandb"]) == 1
-    assert "pip install 'marft-envs[wandb]'" in capsys.readouterr().err and not (tmp_path / "run").exists()
+    assert "pip install '.[wandb]'" in capsys.readouterr().err and not (tmp_path / "run").exists()
 
 
 def test_a_failed_run_is_one_line_and_exit_code_1(tmp_path, capsys, monkeypatch):

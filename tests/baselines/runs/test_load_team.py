@@ -14,7 +14,7 @@ from baselines.runs.checkpoint import CheckpointError
 from baselines.runs.evaluation import EVALUATION, evaluation_items, play_items
 from baselines.runs.run import train
 from baselines.runs.run_config import RunConfig
-from marft_envs.batch.runner import BatchRunner, Request
+from marft_envs.batch import BatchRunner, Request
 
 RELAY = {"dataset": "relay", "style": "symbols"}
 
@@ -103,12 +103,29 @@ def test_requests_of_several_agents_at_once_and_other_names(trained):
     requests = [Request(0, 5, agent, 0, 0, observation) for agent in ("agent_1", "reasoner_0", "agent_0", "actor_0")]
     actor, reasoner, also_reasoner, also_actor = (reply.text for reply in team.policy(requests))
     assert reasoner == also_reasoner == team.act("reasoner_0", observation) and actor == also_actor
+    with pytest.raises(TypeError) as error:
+        team.act("agent_0", "hello")
+    assert str(error.value) == (
+        "observation='hello': got str, expected a mapping, as env.observe('agent_0') returns it"
+    )
+    with pytest.raises(ValueError, match=r"^roles: 'x'='planner_0': expected one of reasoner_0, actor_0$"):
+        baselines.load_team(trained[0], roles={"x": "planner_0"})
     with pytest.raises(ValueError) as error:
         team.act("agent_2", observation)
     assert str(error.value) == (
         "agent 'agent_2' was not trained: expected one of reasoner_0, actor_0, "
         "or load_team(..., roles={'agent_2': one of them})"
     )
+
+
+def test_a_team_prints_as_one_line(trained):
+    team = baselines.load_team(trained[0], roles={"agent_0": "actor_0"})
+    assert repr(team) == (
+        "LoadedTeam(arm='ippo', task='relay', agents=('reasoner_0', 'actor_0'), update=3, model='tiny', "
+        "roles={'agent_0': 'actor_0'})"
+    )
+    assert repr(team.team) == "TeamPolicy(agents=('reasoner_0', 'actor_0'), models=['tiny'])"
+    assert repr(team.team.groups[0]) == "BaseGroup(name='tiny')" and "\n" not in repr(team.sampler)
 
 
 def test_a_folder_without_a_checkpoint_is_reported(tmp_path):
@@ -163,6 +180,7 @@ def test_play_shows_an_episode(trained, capsys):
         (["--env-arg", "team=trio"], "was not trained: expected one of reasoner_0, actor_0"),
         (["--update", "9"], "has no checkpoint of update 9: expected one of 2, 3"),
         (["--index", "-1"], "-1"),
+        (["--env", "tests.baselines.task_without_split:counting_v0"], "need an environment with the argument split"),
     ],
 )
 def test_an_invalid_option_of_play_is_one_line(trained, capsys, words, message):

@@ -87,6 +87,7 @@ def test_differences_describe_new_changed_and_missing_values():
         ({"arm": "marfft"}, "arm='marfft': expected one of ippo, mappo"),
         ({"arm": "marft", "lr": 1e-3}, r"config has no key 'lr' \(did you mean 'learner.learning_rate'\?\)"),
         ({"arm": "marft", "clip": 0.1}, r"config has no key 'clip' \(did you mean 'learner.clip'\?\)"),
+        ({"arm": "marft", "update": 2}, r"config has no key 'update' \(did you mean 'updates'\?\)"),
         ({"arm": "marft", "updatse": 3}, r"config has no key 'updatse' \(did you mean 'updates'\?\)"),
         ({"arm": "marft", "learner": {"clipp": 1}}, r"learner has no key 'clipp' \(did you mean 'clip'\?\)"),
         ({"arm": "marft", "learner": {"clip": -1}}, "clip=-1: expected a positive number"),
@@ -108,6 +109,11 @@ def test_differences_describe_new_changed_and_missing_values():
 def test_invalid_settings_are_reported(settings, message):
     with pytest.raises(ValueError, match=message):
         RunConfig.from_mapping(settings)
+
+
+def test_a_wrong_field_of_the_learner_has_a_suggestion_in_front_of_the_list():
+    with pytest.raises(ValueError, match=r"no field 'lr' \(did you mean 'learning_rate'\?\): expected one of critic"):
+        RunConfig(arm="marft", settings={"lr": 1})
 
 
 def test_a_value_that_is_not_json_is_reported():
