@@ -18,10 +18,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 if __name__ == "__main__" and not __package__:  # run as a file: the repository root replaces this folder on the path
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
+    # then the current folder, as with ``python -m``: a user's tasks may be there; worker processes inherit the path
+    sys.path[:1] = [str(Path(__file__).resolve().parents[1]), str(Path.cwd())]
 
-from baselines.command_line import run_command
+from baselines.command_line import require_packages, run_command
 from benchmarks.experiment import script
+
+
+def arm_names() -> str:
+    """Return the names of the arms for --help; nothing if a package is missing, which ``main`` reports."""
+    try:
+        from baselines.ladder import ARMS
+    except ImportError:
+        return ""
+    return f": {', '.join(ARMS)}"
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -38,7 +48,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         default="quick",
         help="name of a file in benchmarks/presets, or path of a .toml file (default: quick)",
     )
-    add("--arms", nargs="+", metavar="ARM", help="arms, replacing those of the preset")
+    add("--arms", nargs="+", metavar="ARM",
+        help=f"arms, replacing those of the preset{arm_names()} (docs/reference/algorithms.md, section 4)")  # fmt: skip
     add("--seeds", type=int, help="number of training seeds, replacing that of the preset")
     add("--updates", type=int, help="updates per run, replacing those of the preset; 0 evaluates the untrained team")
     add("--items", type=int, dest="evaluation_items", help="held-out problems per evaluation")
@@ -55,9 +66,25 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
+def check_before_imports(options: argparse.Namespace) -> None:
+    """Validate what can be validated without torch, which takes seconds to import.
+
+    Raises:
+        MissingPackage: A package is not installed.
+        GridError: The preset cannot be read, or an arm is unknown.
+    """
+    require_packages("bench")
+    from benchmarks.experiment.presets import check_arms, read_preset
+
+    settings = read_preset(options.preset)
+    check_arms(options.arms or settings["arms"])
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line of compare.py and return its exit code."""
     options = parse(arguments)
+    if code := run_command("compare", lambda: check_before_imports(options)):
+        return code
     advice = f"resume with: {script.command_line('--resume')}"
     script.announce_imports("compare", advice)
     from benchmarks.experiment.comparison import compare

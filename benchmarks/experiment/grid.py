@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from pathlib import Path
 from typing import Any
 
 from baselines.engine.torch_engine import Decoding
-from baselines.ladder import ARMS
+from baselines.ladder import ARMS, LearnerConfig
 from baselines.policies.policy import LoraSettings
 from baselines.runs.run_config import RunConfig, check_keys, config_hash
-from marft_envs.arguments import expected_one_of
+from benchmarks.experiment.presets import GridError, check_arms, preset_path, read_preset
 
-PRESETS = Path(__file__).parents[1] / "presets"
-_MERGED = ("settings", "decoding", "lora")  # here a task overrides the grid key by key
+_RECORDS = {"settings": LearnerConfig, "decoding": Decoding, "lora": LoraSettings}
+_MERGED = tuple(_RECORDS)  # here a task overrides the grid key by key
 _RUN_KEYS = ("model", "updates", "episodes", "evaluate_every", "evaluation_items", "training_rows", "cooperation",
              "transfer", "checkpoint_every", "tuning", "bases", "scripted", "sharing", "frozen")  # fmt: skip
 TASK_KEYS = ("environment", "arguments", "learning_rates", *_RUN_KEYS, *_MERGED)
 # Environment arguments that define the team; a transfer data set gets those of the task.
 _TEAM_ARGUMENTS = ("team", "dependency", "stop", "rounds", "memory", "order")
 _TASK_NAME = re.compile(r"[A-Za-z0-9._]+")
-
-
-class GridError(ValueError):
-    """A preset, an option or a results folder that cannot be used. The message is one line for the user."""
 
 
 @dataclass(frozen=True)
@@ -71,13 +65,12 @@ class Grid:
         for name in ("tasks", "transfer", "bases", "scripted", "sharing", *_MERGED):
             if not isinstance(getattr(self, name), Mapping):
                 raise GridError(f"{name}={getattr(self, name)!r}: expected a table")
+        _check_records("", {name: getattr(self, name) for name in _MERGED})
         if not isinstance(self.seeds, int) or self.seeds < 1 or not self.arms or not self.tasks:
             raise GridError(
                 f"seeds={self.seeds}, arms={list(self.arms)}, tasks={list(self.tasks)}: expected at least one of each"
             )
-        for arm in self.arms:
-            if arm not in ARMS:
-                raise GridError(expected_one_of("arm", arm, ARMS))
+        check_arms(self.arms)
         if len(set(self.arms)) < len(self.arms):
             raise GridError(f"arms={list(self.arms)}: expected each name once")
         for task, spec in self.tasks.items():
@@ -86,6 +79,7 @@ class Grid:
                     f"task {task!r}: expected letters, digits, dots and underscores (files are named after it)"
                 )
             _check_table(f"tasks.{task}", spec, TASK_KEYS)
+            _check_records(f"tasks.{task}.", spec)
             self._rates(task)
 
     def runs(self) -> list[RunConfig]:
@@ -185,6 +179,13 @@ def _check_table(where: str, value: Any, known: tuple[str, ...]) -> None:
         raise GridError(str(error)) from error
 
 
+def _check_records(where: str, tables: Mapping[str, Any]) -> None:
+    """Raise GridError for an unknown key of the tables ``settings``, ``decoding`` and ``lora``."""
+    for name, record in _RECORDS.items():
+        if name in tables:
+            _check_table(f"{where}{name}", tables[name], tuple(f.name for f in fields(record)))
+
+
 def load_preset(name: str) -> Grid:
     """Read a grid.
 
@@ -194,20 +195,9 @@ def load_preset(name: str) -> Grid:
     Raises:
         GridError: There is no such file, it is not TOML, or its contents are wrong.
     """
-    path = Path(name) if name.endswith(".toml") else PRESETS / f"{name}.toml"
-    if not path.is_file():
-        known = sorted(p.stem for p in PRESETS.glob("*.toml"))
-        raise GridError(expected_one_of("preset", name, known, ", or the path of a .toml file"))
-    try:
-        settings = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise GridError(f"preset {path}: {error}") from error
+    path, settings = preset_path(name), read_preset(name)
     where = f"preset {path}"
     _check_table(where, settings, tuple(f.name for f in fields(Grid)))
-    if "arms" not in settings or "tasks" not in settings:
-        raise GridError(f"{where}: expected arms and tasks")
-    if not isinstance(settings["arms"], list):
-        raise GridError(f'{where}: arms={settings["arms"]!r}: expected a list of names, as in ["ippo", "marft"]')
     try:
         return Grid(**{**settings, "arms": tuple(settings["arms"])})
     except TypeError as error:  # for example a number instead of a list

@@ -23,7 +23,8 @@ from baselines.runs.run_config import RunConfig, differences
 from baselines.runs.run_folder import CHECKPOINTS, ROWS, hardware, lock
 from benchmarks.analysis.read_rows import parse_line
 from benchmarks.analysis.rows_schema import kind_of
-from benchmarks.experiment.grid import Grid, GridError
+from benchmarks.experiment.grid import Grid
+from benchmarks.experiment.presets import GridError
 from benchmarks.experiment.provenance import CONTROL, code_version
 from benchmarks.experiment.script import command_line
 

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import shlex
 import sys
-from pathlib import Path
 
-from baselines.command_line import exit_on_signal
+from baselines.command_line import exit_on_signal, interpreter
 
 
 def command_line(*more: str) -> str:
     """Return the command as typed, with the words ``more`` at its end (once)."""
-    return shlex.join([Path(sys.executable).name, *(word for word in sys.argv if word not in more), *more])
+    return shlex.join([interpreter(), *(word for word in sys.argv if word not in more), *more])
 
 
 def announce_imports(name: str, advice: str = "") -> None:

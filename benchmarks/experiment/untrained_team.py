@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
 import time
 from collections.abc import Mapping
@@ -13,8 +14,9 @@ from baselines.runs.evaluation import evaluation_items, heldout_runner, play_ite
 from baselines.runs.run_config import RunConfig
 from baselines.runs.team_policy import TeamPolicy
 from benchmarks.analysis.intervals import wilson_interval
-from marft_envs.batch.runner import Episode
+from marft_envs.batch import Episode
 from marft_envs.cli.key_values import parse_key_values
+from marft_envs.registry import environment_module
 
 TINY = ("tiny", "tiny-report")
 _SAMPLING_STREAM = (0, 3)  # seed and name of the random stream, as in an evaluation of a run with seed 0
@@ -29,14 +31,20 @@ def evaluate_all(options: argparse.Namespace) -> int:
     """
     if options.out:
         options.out.open("a", encoding="utf-8").close()
-    for dataset in options.dataset:
-        print(f"evaluating {options.model} on {dataset} ({options.items} items) ...", flush=True)
+    for dataset in options.dataset or default_datasets(options.environment):
+        name = dataset or options.environment
+        print(f"evaluating {options.model} on {name} ({options.items} items) ...", flush=True)
         evaluate(options, dataset)
     return 0
 
 
-def evaluate(options: argparse.Namespace, dataset: str) -> None:
-    """Evaluate the team on one data set, print the result and append the row to ``--out``."""
+def evaluate(options: argparse.Namespace, dataset: str | None) -> None:
+    """Evaluate the team on one data set, print the result and append the row to ``--out``.
+
+    Args:
+        options: Parsed command line of evaluate.py.
+        dataset: Name of the data set; None for an environment without data sets.
+    """
     config = config_of(options, dataset)
     runner = heldout_runner(config)
     team = TeamPolicy(config, runner.team.agents, config.decoding)
@@ -51,8 +59,14 @@ def evaluate(options: argparse.Namespace, dataset: str) -> None:
     print(f"  {sampler.generated_tokens} tokens, {sampler.generated_tokens / seconds:.0f} per second")
     if options.out:
         with options.out.open("a", encoding="utf-8") as out:
-            label = {"kind": "eval", "arm": "untrained", "task": dataset, "seed": 0, "update": 0, "mode": options.mode}
-            out.write(json.dumps({**label, **row}) + "\n")
+            label = {"kind": "eval", "arm": "untrained", "task": config.task, "seed": 0, "update": 0}
+            out.write(json.dumps({**label, "mode": options.mode, **row}) + "\n")
+
+
+def default_datasets(environment: str) -> list[str | None]:
+    """Return the data sets to evaluate on: gsm8k, or [None] for an environment without an argument ``dataset``."""
+    parameters = inspect.signature(environment_module(environment).env).parameters
+    return ["gsm8k" if "dataset" in parameters else None]
 
 
 def default_team(model: str, dataset: str) -> str:
@@ -62,16 +76,22 @@ def default_team(model: str, dataset: str) -> str:
     return "duo" if dataset == "relay" or model in TINY else "duo_guided"
 
 
-def config_of(options: argparse.Namespace, dataset: str) -> RunConfig:
-    """Return the configuration of a run without updates."""
-    team = options.team or default_team(options.model, dataset)
-    arguments = {"dataset": dataset, "team": team, **parse_key_values("--env-arg", options.env_arg)}
+def config_of(options: argparse.Namespace, dataset: str | None) -> RunConfig:
+    """Return the configuration of a run without updates.
+
+    Args:
+        options: Parsed command line of evaluate.py.
+        dataset: Name of the data set; None for an environment that has none.
+    """
+    team = options.team or (default_team(options.model, dataset) if dataset else None)
+    arguments = {k: v for k, v in {"dataset": dataset, "team": team}.items() if v is not None}
+    arguments |= parse_key_values("--env-arg", options.env_arg)
     arguments |= {k: v for k, v in {"path": options.path, "level": options.level}.items() if v is not None}
     temperature = (1.0 if options.model in TINY else 0.7) if options.temperature is None else options.temperature
-    newline = team.endswith("_guided")
+    newline = (team or "").endswith("_guided")
     return RunConfig(
         arm="untrained",
-        task=dataset,
+        task=dataset or "",
         environment=options.environment,
         environment_arguments=arguments,
         model=options.model,
@@ -85,7 +105,7 @@ def config_of(options: argparse.Namespace, dataset: str) -> RunConfig:
 
 def summary(config: RunConfig, mode: str, row: Mapping[str, Any]) -> str:
     """Return the result in one line. Without a graded item there is no accuracy."""
-    team = config.environment_arguments["team"]
+    team = config.environment_arguments.get("team", "(default team)")
     accuracy = "nothing graded"
     if row["n"]:
         interval = wilson_interval(row["item_score"])

@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from baselines.command_line import interpreter
+from baselines.ladder import ARMS
 from baselines.runs.run import train
 from benchmarks import compare
 from benchmarks.analysis.read_rows import load_rows
@@ -34,6 +36,24 @@ BLOCK_TORCH = (
     "importlib.util.find_spec = lambda name, package=None: True\n"  # baselines looks for torch without importing it
     "sys.meta_path.insert(0, Block())\n"
 )
+
+OWN_TASK = '''
+from marft_envs import Problem, Task, Verdict, register
+
+
+@register("count")
+class Count(Task):
+    """Reply with the number."""
+
+    def __init__(self, split="train"):
+        self.size = 4
+
+    def problem(self, index):
+        return Problem(index, str(index), str(index))
+
+    def grade(self, answer, problem):
+        return Verdict.correct() if answer == problem.gold else Verdict.wrong("another number")
+'''
 
 
 @pytest.fixture(scope="module")
@@ -178,7 +198,7 @@ def test_a_signal_stops_the_runs_writes_the_rows_and_tells_how_to_resume(
     monkeypatch.setattr(sys, "argv", ["benchmarks/compare.py", *words])
     assert compare.main(words) == code
     errors = capsys.readouterr().err
-    assert errors.startswith("\nstopped; resume with: python")
+    assert errors.startswith(f"\nstopped; resume with: {interpreter()} ")
     assert errors.endswith(f"benchmarks/compare.py {' '.join(words)}\n")
     assert {row["kind"] for row in rows_of(out)} == {"comparison", "run", "train", "eval"}
     assert multiprocessing.active_children() == []
@@ -196,7 +216,7 @@ def test_a_signal_to_the_real_process(tmp_path, preset, number, code):
     _, errors = process.communicate(timeout=60)
     assert process.returncode == code
     command = f"benchmarks/compare.py --preset {preset} --out {out} --workers 1 --resume"
-    assert errors.startswith(f"{BEGUN}\nstopped; resume with: python") and errors.endswith(f"{command}\n")
+    assert errors.startswith(f"{BEGUN}\nstopped; resume with: {interpreter()} ") and errors.endswith(f"{command}\n")
     assert {row["kind"] for row in rows_of(out)} >= {"comparison", "run", "eval"}
 
 
@@ -219,6 +239,36 @@ def test_the_imports_are_announced_before_torch_is_imported():
     assert (done.stdout, done.stderr) == ("", f"{BEGUN}torch")
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--preset", "quik"], "(did you mean 'quick'?)"),
+        (["--arms", "ippo", "marfft"], "arm='marfft': expected one of ippo, "),
+    ],
+    ids=["preset", "arms"],
+)
+def test_names_are_validated_before_torch_is_imported(words, message):
+    program = f"{BLOCK_TORCH}sys.argv[1:] = {words}\nrunpy.run_path('benchmarks/compare.py', run_name='__main__')\n"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 2 and message in done.stderr and done.stderr.count("\n") == 1, done.stderr
+
+
+def test_tasks_in_the_current_folder_are_found_also_by_workers(tmp_path):
+    (tmp_path / "my_tasks").mkdir()
+    (tmp_path / "my_tasks" / "count_v0.py").write_text(OWN_TASK)
+    (tmp_path / "own.toml").write_text(
+        'arms = ["untrained"]\nseeds = 1\nupdates = 0\nevaluation_items = 2\n'
+        '[tasks.count]\nenvironment = "my_tasks.count_v0:count_v0"\n[decoding]\nmax_new_tokens = 2\n'
+    )
+    for words in (
+        ["evaluate.py", "--model", "tiny", "--environment", "my_tasks.count_v0:count_v0", "--items", "2"],
+        ["compare.py", "--preset", "own.toml", "--workers", "1"],
+    ):
+        command = [sys.executable, ROOT / "benchmarks" / words[0], *words[1:]]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+
+
 def test_help_imports_no_torch():
     names = ("compare", "evaluate", "report", "grading", "throughput")
     program = BLOCK_TORCH + (
@@ -230,6 +280,12 @@ def test_help_imports_no_torch():
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     assert done.stdout.count("usage: ") == len(names)
+
+
+def test_help_lists_the_arms(capsys):
+    with pytest.raises(SystemExit):
+        compare.parse(["--help"])
+    assert ", ".join(ARMS) in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.slow

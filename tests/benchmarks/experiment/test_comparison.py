@@ -8,6 +8,7 @@ import pytest
 from benchmarks import compare
 from benchmarks.experiment import comparison, grid
 from benchmarks.experiment.grid import load_preset
+from benchmarks.experiment.presets import PRESETS, GridError
 from benchmarks.experiment.results_folder import ResultsFolder
 from tests.benchmarks.small_comparison import SMALL
 
@@ -45,9 +46,19 @@ def test_a_wrong_option_is_named(arguments, message, tmp_path, capsys):
         ('arms = ["ippo"]', "expected arms and tasks"),
         (SMALL + "\n[setings]\nclip = 1\n", r"no key 'setings' \(did you mean 'settings'\?\)"),
         (SMALL.replace("[tasks.relay.arguments]", "[tasks.relay.argments]"), r"tasks.relay has no key 'argments'"),
-        (SMALL.replace("learning_rate", "leaning_rate"), "no field 'leaning_rate'"),
+        (
+            SMALL.replace("learning_rate", "leaning_rate"),
+            r"settings has no key 'leaning_rate' \(did you mean 'learning_rate'\?\)",
+        ),
         (SMALL.replace('"relay"', '"relai"'), "dataset='relai'"),
-        (SMALL.replace("max_new_tokens", "max_tokens"), "max_tokens"),
+        (SMALL.replace("max_new_tokens", "armz"), "decoding has no key 'armz': expected some of max_new_tokens"),
+        (SMALL + "\n[lora]\nrnk = 4\n", r"lora has no key 'rnk' \(did you mean 'rank'\?\)"),
+        (SMALL + "\n[tasks.relay.decoding]\ntop = 4\n", "tasks.relay.decoding has no key 'top': expected some of"),
+        (
+            SMALL.replace('dataset = "relay"', "").replace('style = "symbols"', "")
+            + '\n[tasks.relay]\nenvironment = "tests.baselines.task_without_split:counting_v0"\n',
+            "need an environment with the argument split .*counting_v0 has none",
+        ),
     ],
 )
 def test_a_wrong_preset_is_named(text, message, tmp_path, capsys):
@@ -82,8 +93,15 @@ def test_settings_that_do_not_fit_the_agents_are_named(more, message, tmp_path, 
 def test_frozen_agents_that_do_not_fit_are_named(frozen):
     sharing = {"actor_0": "one", "reasoner_0": "one"}
     tasks = {"relay": {"arguments": {"dataset": "relay"}, "sharing": sharing, "frozen": frozen}}
-    with pytest.raises(grid.GridError, match="task relay, arm marft: frozen"):
+    with pytest.raises(GridError, match="task relay, arm marft: frozen"):
         comparison.check_tasks(grid.Grid(arms=("marft",), tasks=tasks))
+
+
+@pytest.mark.parametrize(("option", "message"), [("--items", "evaluation_items=0"), ("--updates", "updates=-1")])
+def test_options_are_validated_before_the_results_folder(option, message, tmp_path, capsys):
+    (tmp_path / "grid.json").write_text("{}")
+    assert compare.main(["--out", str(tmp_path), option, message.partition("=")[2]]) == 2
+    assert message in capsys.readouterr().err
 
 
 def test_a_comparison_whose_problems_have_changed_is_not_resumed(tmp_path, capsys):
@@ -93,7 +111,7 @@ def test_a_comparison_whose_problems_have_changed_is_not_resumed(tmp_path, capsy
                       'columns = {prompt = "q", answer = "a"}\n')  # fmt: skip
     command = ["--preset", str(preset), "--out", str(tmp_path / "r"), "--resume"]
     built = comparison.grid_of(compare.parse(command))
-    ResultsFolder(tmp_path / "r").open(built, resume=False, data=comparison.check_grid(built))
+    ResultsFolder(tmp_path / "r").open(built, resume=False, data=comparison.check_models(built))
     problems.write_text(problems.read_text().replace('"a": "', '"a": "1'))
     assert compare.main(command) == 2
     errors = capsys.readouterr().err
@@ -111,10 +129,10 @@ def test_a_transfer_data_set_is_played_by_each_task_s_own_team():
     assert built.runs()[0].transfer == {"one_step": own}
 
 
-@pytest.mark.parametrize("name", sorted(p.stem for p in grid.PRESETS.glob("*.toml")))
+@pytest.mark.parametrize("name", sorted(p.stem for p in PRESETS.glob("*.toml")))
 def test_every_preset_is_valid_and_describes_what_it_needs(name):
     comparison.check_tasks(load_preset(name))
-    header = (grid.PRESETS / f"{name}.toml").read_text().split("\narms")[0]
+    header = (PRESETS / f"{name}.toml").read_text().split("\narms")[0]
     for words in ("Hardware:", "Time:", f"python benchmarks/compare.py --preset {name}"):
         assert words in header and all(line.startswith("#") for line in header.splitlines())
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from benchmarks.experiment.grid import Grid, GridError, load_preset, with_options
+from benchmarks.experiment.grid import Grid, load_preset, with_options
+from benchmarks.experiment.presets import GridError
 
 RELAY = {"arguments": {"dataset": "relay"}}
 

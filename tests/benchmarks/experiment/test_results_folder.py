@@ -10,7 +10,8 @@ import pytest
 
 from baselines.command_line import run_command
 from benchmarks.experiment import results_folder
-from benchmarks.experiment.grid import Grid, GridError
+from benchmarks.experiment.grid import Grid
+from benchmarks.experiment.presets import GridError
 from benchmarks.experiment.results_folder import ResultsFolder
 
 RELAY = {"arguments": {"dataset": "relay"}}

@@ -2,6 +2,7 @@
 
 import sys
 
+from baselines.command_line import interpreter
 from benchmarks.experiment import script
 
 
@@ -10,6 +11,11 @@ def test_the_command_line_is_quoted_and_words_are_added_once(monkeypatch):
     assert script.command_line("--resume").endswith(" benchmarks/compare.py --preset 'my grid.toml' --resume")
     monkeypatch.setattr(sys, "argv", ["benchmarks/compare.py", "--resume", "--seeds", "2"])
     assert script.command_line("--resume").endswith(" benchmarks/compare.py --seeds 2 --resume")
+
+
+def test_the_command_line_starts_with_the_interpreter_as_it_was_called(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["benchmarks/compare.py"])
+    assert script.command_line("--resume") == f"{interpreter()} benchmarks/compare.py --resume"
 
 
 def test_nothing_is_announced_once_torch_is_imported(monkeypatch, capsys):
