@@ -52,7 +52,7 @@ def test_commands_parse(guide):
 
     parsers = {"compare": compare.parse, "evaluate": evaluate.parse, "grading": grading.parse}
     modules = {"marft_envs": __main__.parse, "baselines.train": train.parse, "baselines.play": play.parse}
-    for line in "\n".join(blocks(guide, "sh")).splitlines():
+    for line in "\n".join(blocks(guide, "sh")).replace("\\\n", " ").splitlines():
         words = shlex.split(line, comments=True)
         if words[:1] == ["make"]:
             assert words[1] in TARGETS, line
