@@ -12,9 +12,9 @@ from baselines.models.load import load_model
 from baselines.runs.evaluation import environment_of, make_environment
 from baselines.runs.run_config import RunConfig
 from baselines.runs.team_policy import check_team
+from benchmarks.experiment.comparison_progress import ComparisonProgress
 from benchmarks.experiment.grid import Grid, load_preset, with_options, with_transfer
 from benchmarks.experiment.presets import GridError
-from benchmarks.experiment.progress import ComparisonProgress
 from benchmarks.experiment.provenance import data_of
 from benchmarks.experiment.results_folder import ResultsFolder
 from benchmarks.experiment.workers import execute

@@ -20,14 +20,13 @@ from __future__ import annotations
 
 from marft_envs.sandbox.external import ExternalSandbox
 from marft_envs.sandbox.local import LocalSandbox
-from marft_envs.sandbox.pool import LEVELS, STRONG
 from marft_envs.sandbox.records import (
     DEFAULT_LIMITS,
     Asserts,
     Call,
     Limits,
+    ProgramRun,
     Result,
-    Run,
     RunStatus,
     Sandbox,
     SandboxUnavailable,
@@ -35,8 +34,9 @@ from marft_envs.sandbox.records import (
     Test,
     UnsafeSandboxWarning,
 )
+from marft_envs.sandbox.server_pool import LEVELS, STRONG
 
 __all__ = [
     "DEFAULT_LIMITS", "LEVELS", "STRONG", "Asserts", "Call", "ExternalSandbox", "Limits", "LocalSandbox", "Result",
-    "Run", "RunStatus", "Sandbox", "SandboxUnavailable", "Stdin", "Test", "UnsafeSandboxWarning",
+    "ProgramRun", "RunStatus", "Sandbox", "SandboxUnavailable", "Stdin", "Test", "UnsafeSandboxWarning",
 ]  # fmt: skip

@@ -23,7 +23,16 @@ from typing import IO, Any
 
 from marft_envs.sandbox.fork_server import WALL_LIMITS
 from marft_envs.sandbox.protocol import BadMessage, read_reply, request_of
-from marft_envs.sandbox.records import DEFAULT_LIMITS, Limits, Result, Run, RunStatus, SandboxUnavailable, Stdin, Test
+from marft_envs.sandbox.records import (
+    DEFAULT_LIMITS,
+    Limits,
+    ProgramRun,
+    Result,
+    RunStatus,
+    SandboxUnavailable,
+    Stdin,
+    Test,
+)
 
 _START_S, _GRACE_S = 60.0, 10.0
 _PATIENCE_S = 5.0
@@ -123,17 +132,17 @@ class ExternalSandbox:
                     )
             self._passed_trial = True
 
-    def _run_twice(self, request: dict[str, Any], limits: Limits) -> tuple[Run, str]:
+    def _run_twice(self, request: dict[str, Any], limits: Limits) -> tuple[ProgramRun, str]:
         line = json.dumps(request).encode() + b"\n"
         for attempt in (1, 2):
             try:
                 with self._borrow() as runner:
                     return read_reply(json.loads(runner.ask(line, limits)))
             except (BadMessage, ValueError) as error:
-                return Run(RunStatus.FAULT, detail=f"the command: {error}"[:300]), ""
+                return ProgramRun(RunStatus.FAULT, detail=f"the command: {error}"[:300]), ""
             except CommandDied as death:
                 if attempt == 2:
-                    return Run(RunStatus.FAULT, detail=f"the command died twice: {death}"[:500]), ""
+                    return ProgramRun(RunStatus.FAULT, detail=f"the command died twice: {death}"[:500]), ""
         raise AssertionError("unreachable")
 
     @contextlib.contextmanager

@@ -14,19 +14,19 @@ from dataclasses import replace
 
 from marft_envs.sandbox.fork_server import WALL_LIMITS, ForkServer, ServerDied, ServerReport, encode_spec
 from marft_envs.sandbox.memory_files import MemoryFiles, read_file
-from marft_envs.sandbox.pool import LEVELS, STRONG, UNSAFE, Pool, numpy_folder
 from marft_envs.sandbox.records import (
     DEFAULT_LIMITS,
     Asserts,
     Call,
     Limits,
+    ProgramRun,
     Result,
-    Run,
     RunStatus,
     Stdin,
     Test,
     UnsafeSandboxWarning,
 )
+from marft_envs.sandbox.server_pool import LEVELS, STRONG, UNSAFE, Pool, numpy_folder
 
 _NUMPY = re.compile(r"\bnumpy\b")
 _TRACE_BYTES = 4096
@@ -108,16 +108,16 @@ class LocalSandbox:
         """End the idle servers. The next run starts new ones."""
         self._pool.close()
 
-    def _run_twice(self, program: str, test: Test, limits: Limits, prelude: bool) -> Run:
+    def _run_twice(self, program: str, test: Test, limits: Limits, prelude: bool) -> ProgramRun:
         for attempt in (1, 2):
             try:
                 return self._run(program, test, limits, prelude)
             except ServerDied as death:
                 if attempt == 2:
-                    return Run(RunStatus.FAULT, detail=f"the server died twice: {death}")
+                    return ProgramRun(RunStatus.FAULT, detail=f"the server died twice: {death}")
         raise AssertionError("unreachable")
 
-    def _run(self, program: str, test: Test, limits: Limits, prelude: bool) -> Run:
+    def _run(self, program: str, test: Test, limits: Limits, prelude: bool) -> ProgramRun:
         kind = "numpy" if _NUMPY.search(program) and numpy_folder() else "slim"
         spec = {"source": program, "prelude": prelude}
         with MemoryFiles() as files, self._pool.borrow(kind) as server:
@@ -138,7 +138,7 @@ class LocalSandbox:
             return run
 
 
-def _as_run(report: ServerReport, stdout: int, stderr: int, limits: Limits, *others: int) -> Run:
+def _as_run(report: ServerReport, stdout: int, stderr: int, limits: Limits, *others: int) -> ProgramRun:
     """Return the run that a report and the child's output files describe. others: further output files."""
     max_bytes = limits.output_mib << 20
     full = any(os.fstat(descriptor).st_size >= max_bytes for descriptor in (stdout, stderr, *others))
@@ -146,7 +146,7 @@ def _as_run(report: ServerReport, stdout: int, stderr: int, limits: Limits, *oth
     trace = read_file(stderr, _TRACE_BYTES, tail=True).decode("utf-8", "replace")
     last_line = next((line for line in reversed(trace.splitlines()) if line.strip()), "").strip()[:300]
     status, detail = _status_of(report, full, last_line, limits)
-    return Run(status, output.decode("utf-8", "replace"), "", detail, report.cpu_s, report.wall_s)
+    return ProgramRun(status, output.decode("utf-8", "replace"), "", detail, report.cpu_s, report.wall_s)
 
 
 def _status_of(report: ServerReport, full: bool, last_line: str, limits: Limits) -> tuple[RunStatus, str]:
@@ -177,7 +177,7 @@ def _run_asserts(
     test: Asserts,
     limits: Limits,
     files: MemoryFiles,
-) -> Run:
+) -> ProgramRun:
     """Run the program in one process and the assertions in another. The result is in a file of the tester process."""
     program_end, tester_end = socket.socketpair()
     token = secrets.token_hex(16)

@@ -29,7 +29,7 @@ import math
 from dataclasses import asdict
 from typing import Any
 
-from marft_envs.sandbox.records import Asserts, Call, Limits, Run, RunStatus, Stdin, Test
+from marft_envs.sandbox.records import Asserts, Call, Limits, ProgramRun, RunStatus, Stdin, Test
 
 VERSION = 1
 _TEST_TYPES: dict[str, type[Stdin] | type[Call] | type[Asserts]] = {"stdin": Stdin, "call": Call, "asserts": Asserts}
@@ -70,12 +70,12 @@ def read_request(request: Any) -> tuple[str, Test, Limits, bool]:
         raise BadMessage(f"not a request of protocol {VERSION}: {type(error).__name__}: {error}"[:200]) from None
 
 
-def reply_of(run: Run, isolation: str) -> dict[str, Any]:
+def reply_of(run: ProgramRun, isolation: str) -> dict[str, Any]:
     """Return the reply that reports one run."""
     return {**asdict(run), "status": run.status.value, "isolation": isolation}
 
 
-def read_reply(reply: Any) -> tuple[Run, str]:
+def read_reply(reply: Any) -> tuple[ProgramRun, str]:
     """Return (run, isolation) of a reply. Raises BadMessage if it is invalid."""
     if not isinstance(reply, dict):
         raise BadMessage(f"the reply is a {type(reply).__name__}, expected an object")
@@ -94,4 +94,4 @@ def read_reply(reply: Any) -> tuple[Run, str]:
     for name, value in times.items():
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
             raise BadMessage(f"the reply's {name} is {value!r:.40}, expected a finite number of seconds")
-    return Run(RunStatus(reply["status"]), **strings, **times), isolation
+    return ProgramRun(RunStatus(reply["status"]), **strings, **times), isolation

@@ -119,7 +119,7 @@ Test = Stdin | Call | Asserts
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ProgramRun:
     """Result of one run of a program.
 
     Attributes:
@@ -149,7 +149,7 @@ class Result:
         isolation: Level at which the program was isolated.
     """
 
-    runs: tuple[Run, ...]
+    runs: tuple[ProgramRun, ...]
     isolation: str
 
 

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from typing import IO
 
 from marft_envs.sandbox.local import LocalSandbox
-from marft_envs.sandbox.pool import STRONG
 from marft_envs.sandbox.protocol import BadMessage, read_request, reply_of
-from marft_envs.sandbox.records import Run, RunStatus, SandboxUnavailable
+from marft_envs.sandbox.records import ProgramRun, RunStatus, SandboxUnavailable
+from marft_envs.sandbox.server_pool import STRONG
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -39,14 +39,14 @@ def serve(requests: IO[bytes], replies: IO[bytes], sandbox: LocalSandbox) -> Non
         replies.flush()
 
 
-def _run(line: bytes, sandbox: LocalSandbox) -> tuple[Run, str]:
+def _run(line: bytes, sandbox: LocalSandbox) -> tuple[ProgramRun, str]:
     try:
         program, test, limits, prelude = read_request(json.loads(line))
         result = sandbox.run(program, [test], limits, prelude=prelude)
     except (BadMessage, ValueError) as error:
-        return Run(RunStatus.FAULT, detail=f"{error}"[:500]), "none"
+        return ProgramRun(RunStatus.FAULT, detail=f"{error}"[:500]), "none"
     except SandboxUnavailable as reason:
-        return Run(RunStatus.FAULT, detail=f"{reason}"[:2000]), "none"
+        return ProgramRun(RunStatus.FAULT, detail=f"{reason}"[:2000]), "none"
     return result.runs[0], result.isolation
 
 

@@ -20,7 +20,8 @@ from baselines.runs.run import train
 from benchmarks import compare
 from benchmarks.analysis.read_rows import load_rows
 from benchmarks.analysis.rows_schema import ROW_KINDS
-from benchmarks.experiment import progress, workers
+from benchmarks.experiment import workers
+from benchmarks.experiment.comparison_progress import ComparisonProgress
 from benchmarks.experiment.grid import load_preset
 from benchmarks.experiment.results_folder import ResultsFolder
 from tests.benchmarks.experiment import light_workers
@@ -193,7 +194,7 @@ def test_a_signal_stops_the_runs_writes_the_rows_and_tells_how_to_resume(
     shutil.copytree(whole, out, ignore=shutil.ignore_patterns("relay-marft-*"))
     (out / "rows.jsonl").unlink()
     monkeypatch.setattr(workers, "_work", light_workers.send_a_row_and_hang)
-    monkeypatch.setattr(progress.ComparisonProgress, "report", lambda self, event: os.kill(os.getpid(), number))
+    monkeypatch.setattr(ComparisonProgress, "report", lambda self, event: os.kill(os.getpid(), number))
     words = ["--preset", str(preset), "--out", str(out), "--workers", "1", "--resume"]
     monkeypatch.setattr(sys, "argv", ["benchmarks/compare.py", *words])
     assert compare.main(words) == code

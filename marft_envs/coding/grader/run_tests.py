@@ -27,7 +27,18 @@ from marft_envs.coding.grader.check_tests import check_tests
 from marft_envs.coding.grader.outcomes import Scoring, TestOutcome, TestReport, TestResult
 from marft_envs.coding.grader.output_checkers import Checker, as_checker, is_correct
 from marft_envs.coding.grader.returned_values import is_same
-from marft_envs.sandbox import DEFAULT_LIMITS, Asserts, Call, Limits, LocalSandbox, Run, RunStatus, Sandbox, Stdin, Test
+from marft_envs.sandbox import (
+    DEFAULT_LIMITS,
+    Asserts,
+    Call,
+    Limits,
+    LocalSandbox,
+    ProgramRun,
+    RunStatus,
+    Sandbox,
+    Stdin,
+    Test,
+)
 from marft_envs.sandbox.inside import values
 from marft_envs.verdict import Verdict
 
@@ -147,7 +158,7 @@ def _sandbox_test(test: Mapping[str, Any], kind: str) -> Test:
     return Asserts(test["test_code"], test.get("entry_point") or "", tuple(test.get("builtins") or ()))
 
 
-def _judge(run: Run, test: Mapping[str, Any], kind: str, checker: Checker, sandbox: Sandbox) -> TestResult:
+def _judge(run: ProgramRun, test: Mapping[str, Any], kind: str, checker: Checker, sandbox: Sandbox) -> TestResult:
     """Compare what a run returned with what the test expects."""
     outcome, detail = TestOutcome.PASS, run.detail
     if run.status is not RunStatus.DONE:
@@ -177,7 +188,7 @@ def _judge_custom(output: str, test: Mapping[str, Any], checker: Checker, sandbo
     return TestOutcome.FAULT, fault
 
 
-def _run_checker(output: str, test: Mapping[str, Any], checker: Checker, sandbox: Sandbox) -> Run:
+def _run_checker(output: str, test: Mapping[str, Any], checker: Checker, sandbox: Sandbox) -> ProgramRun:
     call = Call("check", values.dumps([test["input"], output, test["output"]]))
     return sandbox.run(checker.code, [call], DEFAULT_LIMITS, prelude=True).runs[0]
 

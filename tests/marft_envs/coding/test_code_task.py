@@ -13,7 +13,7 @@ from marft_envs.coding import datasets
 from marft_envs.coding.code_task import CodeItem, CodeOptions, CodeTask
 from marft_envs.coding.grader.program_extraction import extract_program, fenced
 from marft_envs.coding.problems.list_programs import LEVELS, ListPrograms
-from marft_envs.sandbox import Result, Run, RunStatus
+from marft_envs.sandbox import ProgramRun, Result, RunStatus
 from marft_envs.testing import check_env, check_task
 
 ONE = CodeItem(
@@ -161,7 +161,7 @@ class Broken:
     """A sandbox that reports a fault."""
 
     def run(self, program, tests, limits, *, prelude=False):
-        return Result((Run(RunStatus.FAULT, detail="no sandbox today"),), "broken")
+        return Result((ProgramRun(RunStatus.FAULT, detail="no sandbox today"),), "broken")
 
 
 class Absent:

@@ -133,9 +133,9 @@ def test_a_command_that_does_not_exist_is_named():
 def test_missing_isolation_on_the_other_side_is_refused_with_its_reason():
     """Our runner on a host that reports no Landlock."""
     code = (
-        "from marft_envs.sandbox import pool, runner, SandboxUnavailable\n"
+        "from marft_envs.sandbox import SandboxUnavailable, runner, server_pool\n"
         "def start(level, kind): raise SandboxUnavailable(f'level {level}: the kernel has no Landlock')\n"
-        "pool._start = start\nrunner.main([])"
+        "server_pool._start = start\nrunner.main([])"
     )
     with pytest.raises(SandboxUnavailable, match=r"it reported fault .*no Landlock"):
         ExternalSandbox(command(code)).run("print(1)", [Stdin("")])

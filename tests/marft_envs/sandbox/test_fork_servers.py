@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from marft_envs.sandbox import Limits, LocalSandbox, RunStatus, Stdin
-from marft_envs.sandbox import pool as pool_module
+from marft_envs.sandbox import Limits, LocalSandbox, RunStatus, Stdin, server_pool
 from marft_envs.sandbox.fork_server import ForkServer, ServerDied, encode_spec
 from marft_envs.sandbox.memory_files import MemoryFiles
 from tests.marft_envs.sandbox.quick_run import run_stdin
@@ -84,7 +83,7 @@ def test_a_server_that_dies_twice_is_a_fault(monkeypatch):
     sandbox = LocalSandbox()
     sandbox.run("", [Stdin("")])
     monkeypatch.setattr(ForkServer, "wait", die)
-    monkeypatch.setattr(pool_module, "check_server", lambda server: None)
+    monkeypatch.setattr(server_pool, "check_server", lambda server: None)
     run = run_stdin(sandbox, "print(1)")
     assert (run.status, run.detail) == (RunStatus.FAULT, "the server died twice: it has ended")
 

@@ -6,8 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from marft_envs.sandbox import Limits, LocalSandbox, SandboxUnavailable, Stdin, UnsafeSandboxWarning, self_check
-from marft_envs.sandbox import pool as pool_module
+from marft_envs.sandbox import (
+    Limits,
+    LocalSandbox,
+    SandboxUnavailable,
+    Stdin,
+    UnsafeSandboxWarning,
+    self_check,
+    server_pool,
+)
 from marft_envs.sandbox.fork_server import ForkServer
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the sandbox is for Linux")
@@ -49,7 +56,7 @@ def test_a_kernel_without_landlock_is_refused_with_a_clear_message(monkeypatch):
     def start(level, kind):
         raise SandboxUnavailable(f"level {level}: the kernel has no Landlock")
 
-    monkeypatch.setattr(pool_module, "_start", start)
+    monkeypatch.setattr(server_pool, "_start", start)
     with pytest.raises(SandboxUnavailable, match=r"namespace.*Landlock.*landlock.*5\.13.*allow_unsafe=True"):
         LocalSandbox().run("print(1)", [Stdin("")])
 

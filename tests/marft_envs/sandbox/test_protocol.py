@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from marft_envs.sandbox import Asserts, Call, Run, RunStatus, Stdin
+from marft_envs.sandbox import Asserts, Call, ProgramRun, RunStatus, Stdin
 from marft_envs.sandbox.protocol import BadMessage, read_reply, read_request, reply_of, request_of
 from tests.marft_envs.sandbox.quick_run import QUICK
 
@@ -15,7 +15,7 @@ TESTS = [Stdin("ä\ud800"), Call("f", "[1]"), Asserts("assert f(1)", "f", ("sum"
 def test_a_message_is_read_as_it_was_written(test):
     request = json.loads(json.dumps(request_of("x = 1", test, QUICK, True)))
     assert read_request(request) == ("x = 1", test, QUICK, True)
-    run = Run(RunStatus.WRONG, "out", "1", "why", 0.25, 0.5)
+    run = ProgramRun(RunStatus.WRONG, "out", "1", "why", 0.25, 0.5)
     assert read_reply(json.loads(json.dumps(reply_of(run, "vm")))) == (run, "vm")
 
 
@@ -46,4 +46,4 @@ INVALID_REPLIES = [
 @pytest.mark.parametrize(("change", "message"), INVALID_REPLIES)
 def test_an_invalid_reply_is_rejected(change, message):
     with pytest.raises(BadMessage, match=message):
-        read_reply({**reply_of(Run(RunStatus.DONE), "vm"), **change})
+        read_reply({**reply_of(ProgramRun(RunStatus.DONE), "vm"), **change})

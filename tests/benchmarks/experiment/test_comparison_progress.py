@@ -3,8 +3,8 @@
 import io
 import sys
 
+from benchmarks.experiment.comparison_progress import ComparisonProgress
 from benchmarks.experiment.grid import Grid
-from benchmarks.experiment.progress import ComparisonProgress
 from benchmarks.experiment.results_folder import ResultsFolder
 from benchmarks.experiment.workers import Event
 
