@@ -38,6 +38,15 @@ def test_a_transcript_has_the_private_parts_and_the_verdicts(tmp_path, capsys):
     assert (row["kind"], row["arm"], row["n"], row["answers"]) == ("eval", "untrained", 4, 4)
 
 
+def test_an_environment_without_data_sets_is_evaluated_with_its_own_team():
+    """Its environment takes no argument ``dataset``, so none is passed, and no team either."""
+    assert untrained_team.default_datasets("math_v0") == ["gsm8k"]
+    options = evaluate.parse(["--model", "tiny", "--environment", "tests.baselines.task_without_split:counting_v0"])
+    assert untrained_team.default_datasets(options.environment) == [None]
+    config = untrained_team.config_of(options, None)
+    assert (config.environment_arguments, config.task) == ({}, options.environment)
+
+
 def test_without_any_verdict_there_is_no_accuracy():
     config = untrained_team.config_of(evaluate.parse(["--model", "tiny"]), "relay")
     row = {"n": 0, "answers": 0, "no_answer": 0, "not_graded": 3, "item_score": [], "accuracy": None}
