@@ -26,7 +26,10 @@ if "MARFT_DATA" not in os.environ and _SHARED.is_dir():
 
 @pytest.fixture
 def clean_registry(monkeypatch):
-    """Undo the registration of environments, in all registries, after the test."""
+    """Undo the registration of environments, in all registries, after the test.
+
+    Modules that were imported in the test and registered a task are forgotten, so that another import registers it.
+    """
     import gymnasium
     import pettingzoo
 
@@ -36,14 +39,18 @@ def clean_registry(monkeypatch):
     ids, modules = set(pettingzoo.aec_registry), set(sys.modules)
     monkeypatch.setattr(gymnasium.envs.registration, "registry", dict(gymnasium.registry))
     monkeypatch.setattr(gymnasium, "registry", gymnasium.envs.registration.registry)
-    monkeypatch.setattr(registry, "_REGISTERED", dict(registry._REGISTERED))
+    before = dict(registry._REGISTERED)
+    monkeypatch.setattr(registry, "_REGISTERED", dict(before))
     yield
+    new_tasks = {r.task.__module__ for name, r in registry._REGISTERED.items() if name not in before}
     for key in set(pettingzoo.aec_registry) - ids:
         del pettingzoo.aec_registry[key]
     for name in set(sys.modules) - modules:
         if is_versioned(name.removeprefix("marft_envs.")):
             del sys.modules[name]
             vars(marft_envs).pop(name.removeprefix("marft_envs."), None)
+        elif name in new_tasks:
+            del sys.modules[name]
 
 
 CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 1 << 18

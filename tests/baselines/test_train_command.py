@@ -187,7 +187,7 @@ def test_bases_and_scripts_of_agents_can_be_set_with_flags(tmp_path):
         (["--arm", "single", "--env-arg", "dataset=relay"], "arm='single' on relay: each agent has a private part"),
     ],
 )
-def test_a_wrong_setting_is_one_line_and_leaves_no_folder(tmp_path, capsys, words, message):
+def test_a_wrong_setting_is_one_line_and_leaves_no_folder(tmp_path, clean_registry, capsys, words, message):
     assert main([*words, "--out", str(tmp_path / "run")]) == 2
     written = capsys.readouterr()
     assert written.err.startswith("train: ") and message in written.err and written.err.count("\n") == 1

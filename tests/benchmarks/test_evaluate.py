@@ -38,7 +38,7 @@ def test_a_transcript_has_the_private_parts_and_the_verdicts(tmp_path, capsys):
     assert (row["kind"], row["arm"], row["n"], row["answers"]) == ("eval", "untrained", 4, 4)
 
 
-def test_an_environment_without_data_sets_is_evaluated_with_its_own_team():
+def test_an_environment_without_data_sets_is_evaluated_with_its_own_team(clean_registry):
     """Its environment takes no argument ``dataset``, so none is passed, and no team either."""
     assert untrained_team.default_datasets("math_v0") == ["gsm8k"]
     options = evaluate.parse(["--model", "tiny", "--environment", "tests.baselines.task_without_split:counting_v0"])

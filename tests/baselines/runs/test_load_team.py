@@ -183,7 +183,7 @@ def test_play_shows_an_episode(trained, capsys):
         (["--env", "tests.baselines.task_without_split:counting_v0"], "need an environment with the argument split"),
     ],
 )
-def test_an_invalid_option_of_play_is_one_line(trained, capsys, words, message):
+def test_an_invalid_option_of_play_is_one_line(trained, clean_registry, capsys, words, message):
     assert play.main([str(trained[0]), *words]) == 2
     error = capsys.readouterr().err
     assert error.startswith("play: ") and message in error and error.count("\n") == 1

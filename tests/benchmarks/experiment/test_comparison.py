@@ -61,7 +61,7 @@ def test_a_wrong_option_is_named(arguments, message, tmp_path, capsys):
         ),
     ],
 )
-def test_a_wrong_preset_is_named(text, message, tmp_path, capsys):
+def test_a_wrong_preset_is_named(text, message, tmp_path, clean_registry, capsys):
     path = tmp_path / "bad.toml"
     path.write_text(text)
     errors = errors_of(["--preset", str(path)], tmp_path, capsys)

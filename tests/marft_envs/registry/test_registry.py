@@ -19,20 +19,7 @@ from marft_envs.registry.registry import RegistrationError, UnknownEnvironment
 ROOT = Path(__file__).resolve().parents[3]
 
 
-@pytest.fixture(autouse=True)
-def registrations(monkeypatch):
-    """Undo every registration of a test."""
-    ids, modules = set(pettingzoo.aec_registry), set(sys.modules)
-    monkeypatch.setattr(gymnasium.envs.registration, "registry", dict(gymnasium.registry))
-    monkeypatch.setattr(gymnasium, "registry", gymnasium.envs.registration.registry)
-    monkeypatch.setattr(registry.registry, "_REGISTERED", dict(registry.registry._REGISTERED))
-    yield
-    for key in set(pettingzoo.aec_registry) - ids:
-        del pettingzoo.aec_registry[key]
-    for name in set(sys.modules) - modules:
-        if registry.is_versioned(name.removeprefix("marft_envs.")):
-            del sys.modules[name]
-            vars(marft_envs).pop(name.removeprefix("marft_envs."), None)
+pytestmark = pytest.mark.usefixtures("clean_registry")
 
 
 def with_built_in(*names):
