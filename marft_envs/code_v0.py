@@ -26,7 +26,7 @@ Arguments:
 * `dependency`, `stop`: the dependency function D and the stop rule, in place of the team's own; see
   `marft_envs.math_v0`.
 * `rounds`, `memory`, `order`, `reward`, `format_bonus`, `max_turns`, `render_mode`, `defer_grading`: arguments of the
-  game. The page of this environment lists their values, as does `help(marft_envs.FlexMG)`.
+  game. `help(marft_envs.FlexMG)` explains them, and the table of arguments has their values.
 * All other arguments are those of the data set: `level=`, `style=`, `split=` and `seed=` of the generator; `split=` (by
   default "test"), `seed=`, `limit=`, `part=`, `since=`, `until=`, `release=` of the real problems.
 

@@ -27,7 +27,7 @@ Arguments:
   `print(env.unwrapped.team.dependency)` draws D.
 * `stop`: the rule that ends an episode early, in place of the team's own (`marft_envs.team.stop_rules`).
 * `rounds`, `memory`, `order`, `reward`, `format_bonus`, `max_turns`, `render_mode`, `defer_grading`: arguments of the
-  game. The page of this environment lists their values, as does `help(marft_envs.FlexMG)`.
+  game. `help(marft_envs.FlexMG)` explains them, and the table of arguments has their values.
 * `style`, of "relay" and "report": "symbols" (default) shows each agent only its sum, such as `8+2=`, and is meant for
   the tiny models; "words" explains the task in sentences and is meant for chat models.
 * `k`, of "relay": how many numbers each agent has, 2 by default.

@@ -157,6 +157,8 @@ def _find(path: Path, update: int | None) -> Checkpoint:
     if (path / checkpoint.MANIFEST).is_file():
         return _of_update(checkpoint.read(path), update)
     parent = path / CHECKPOINTS
+    if not path.exists():
+        raise CheckpointError(f"{path} does not exist: expected the folder of a run or of a checkpoint")
     if not parent.is_dir():
         raise CheckpointError(
             f"{path} has no {CHECKPOINTS}/ and no {checkpoint.MANIFEST}: "

@@ -31,9 +31,9 @@ def evaluate_all(options: argparse.Namespace) -> int:
     """
     if options.out:
         options.out.open("a", encoding="utf-8").close()
-    for dataset in options.dataset or default_datasets(options.environment):
-        name = dataset or options.environment
-        print(f"evaluating {options.model} on {name} ({options.items} items) ...", flush=True)
+    for dataset in options.dataset or default_datasets(options.env):
+        name = dataset or options.env
+        print(f"evaluating {options.model} on {name} (at most {options.items} items) ...", flush=True)
         evaluate(options, dataset)
     return 0
 
@@ -92,7 +92,7 @@ def config_of(options: argparse.Namespace, dataset: str | None) -> RunConfig:
     return RunConfig(
         arm="untrained",
         task=dataset or "",
-        environment=options.environment,
+        environment=options.env,
         environment_arguments=arguments,
         model=options.model,
         allow_wheel=options.allow_wheel,

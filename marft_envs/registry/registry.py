@@ -138,7 +138,10 @@ def environment_module(name: str) -> ModuleType:
             raise UnknownEnvironment(f"{module}:{name}: {fault}; expected an importable module before ':'") from fault
     if not is_known(name) and _find(name) is None:
         known = names()
-        raise UnknownEnvironment(f"environment {name!r}: expected one of {', '.join(known)}{did_you_mean(name, known)}")
+        raise UnknownEnvironment(
+            f"environment {name!r}: expected one of {', '.join(known)}{did_you_mean(name, known)}, "
+            "or module:name for a task of your own"
+        )
     return importlib.import_module(f"marft_envs.{name}")
 
 

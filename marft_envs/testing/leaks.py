@@ -11,7 +11,7 @@ from marft_envs.testing.episodes import strings_in, to_plain
 MIN_PROBLEMS = 10
 """Fewer problems give no evidence that their text contains the gold on purpose."""
 _CONTEXT_CHARS = 8
-"""A gold is in the same position in several texts if this many characters before or after it are equal."""
+"""A gold is in the same position in several strings if this many characters before or after it are equal."""
 
 
 def gold_in_text(problems: Sequence[Problem]) -> str:

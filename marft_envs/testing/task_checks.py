@@ -105,7 +105,7 @@ def attributes(case: TaskCase) -> None:
 
 
 def problem_types(case: TaskCase) -> None:
-    """Each problem is a Problem with its own index, and its texts are strings that UTF-8 can encode."""
+    """Each problem is a Problem with its own index, and UTF-8 can encode all of its strings."""
     for index in case.indices:
         problem = problem_of(case.task, index)
         expect(isinstance(problem, Problem), f"problem({index}) is a {type(problem).__name__}; expected a Problem")
@@ -258,7 +258,7 @@ def splits_apart(case: TaskCase) -> None:
 
 
 def no_gold_in_public(case: TaskCase) -> None:
-    """``problem.public`` has no gold and no notes, and the texts do not contain the gold (see ``leaks.py``)."""
+    """``problem.public`` has no gold and no notes, and no string of it contains the gold (see ``leaks.py``)."""
     for problem in case.problems():
         exposed = [name for name in ("gold", "notes") if hasattr(problem.public, name)]
         expect(
@@ -293,9 +293,9 @@ def progress_before_turns(case: TaskCase) -> None:
 
 
 def _turns_on(problem: Problem) -> list[Turn]:
-    """Return at least two rounds of turns, with correct and wrong texts, and a tool call at the end.
+    """Return at least two rounds of turns, with correct and wrong replies, and a tool call at the end.
 
-    The agents are those that the problem names; the correct texts come from its gold and notes.
+    The agents are those that the problem names; the correct replies come from its gold and notes.
     """
     golds = problem.gold if isinstance(problem.gold, Mapping) else {}
     named = dict.fromkeys(str(key) for key in (*problem.private, *golds) if _AGENT.fullmatch(str(key)))

@@ -262,7 +262,7 @@ def test_tasks_in_the_current_folder_are_found_also_by_workers(tmp_path):
         '[tasks.count]\nenvironment = "my_tasks.count_v0:count_v0"\n[decoding]\nmax_new_tokens = 2\n'
     )
     for words in (
-        ["evaluate.py", "--model", "tiny", "--environment", "my_tasks.count_v0:count_v0", "--items", "2"],
+        ["evaluate.py", "--model", "tiny", "--env", "my_tasks.count_v0:count_v0", "--items", "2"],
         ["compare.py", "--preset", "own.toml", "--workers", "1"],
     ):
         command = [sys.executable, ROOT / "benchmarks" / words[0], *words[1:]]

@@ -41,10 +41,10 @@ def test_a_transcript_has_the_private_parts_and_the_verdicts(tmp_path, capsys):
 def test_an_environment_without_data_sets_is_evaluated_with_its_own_team(clean_registry):
     """Its environment takes no argument ``dataset``, so none is passed, and no team either."""
     assert untrained_team.default_datasets("math_v0") == ["gsm8k"]
-    options = evaluate.parse(["--model", "tiny", "--environment", "tests.baselines.task_without_split:counting_v0"])
-    assert untrained_team.default_datasets(options.environment) == [None]
+    options = evaluate.parse(["--model", "tiny", "--env", "tests.baselines.task_without_split:counting_v0"])
+    assert untrained_team.default_datasets(options.env) == [None]
     config = untrained_team.config_of(options, None)
-    assert (config.environment_arguments, config.task) == ({}, options.environment)
+    assert (config.environment_arguments, config.task) == ({}, options.env)
 
 
 def test_without_any_verdict_there_is_no_accuracy():

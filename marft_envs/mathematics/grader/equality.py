@@ -155,7 +155,7 @@ class _Comparison:
     def _choices(self, answer: str, gold: tuple[str, str]) -> bool | None:
         """Compare an answer with a choice (letter, text of the option).
 
-        The letters must be equal, and so must the texts of the options if both are present. A gold that is a letter
+        The letters must be equal, and so must the wording of the options if both are present. A gold that is a letter
         alone may also be a variable or a point; if the answer is not a choice, a later layer decides.
         """
         choice = special_answers.read_choice(answer)

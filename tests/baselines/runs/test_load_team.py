@@ -64,6 +64,8 @@ def test_path_of_a_run_or_a_checkpoint_and_a_chosen_update(trained):
         baselines.load_team(folder / "checkpoints" / "000002", update=3)
     with pytest.raises(CheckpointError, match="has no checkpoints/ and no manifest"):
         baselines.load_team(folder / "transcripts")
+    with pytest.raises(CheckpointError, match="nothing does not exist: expected the folder of a run"):
+        baselines.load_team(folder / "nothing")
 
 
 def test_act_gives_the_same_actions_as_the_batch_runner(trained):
