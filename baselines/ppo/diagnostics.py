@@ -57,7 +57,7 @@ def factor_statistics(factor: Tensor, clamp: tuple[float, float]) -> dict[str, f
     """Return statistics of the compounded factor; see docs/metrics.md for the keys.
 
     Args:
-        factor: [N] M after an agent's update, one for each of its turns.
+        factor: [N] M by which an agent's advantages are multiplied, one for each of its turns.
         clamp: Lower and upper bound of M.
     """
     low, high = clamp

@@ -7,7 +7,8 @@ The steps of an update (docs/reference/algorithms.md, sections 2 and 3):
 3. Compute the values (also of the final views of truncated episodes), the explained variance and the gate on lam_in.
 4. Compute the advantages with the arm's bootstrap, and whiten them per agent.
 5. For each adapter in the update order: ratio, clipped loss with the factor M outside the clip, KL to pi_0, step.
-6. After each adapter of a sequential update with the factor on: new log-probabilities, M <- clamp(M * ratio).
+6. After each adapter but the last, in a sequential update with the factor on: new log-probabilities, and
+   M <- clamp(M * ratio).
 7. Train the critic on the replayed batches.
 
 Axes: B episodes, K turns of an episode, U decisions of a turn, N turns of one agent, T tokens of an action.
@@ -148,7 +149,7 @@ class Learner:
         timer = Timer()
         with timer.measure("critic"):
             features, _ = self._read(batch)
-            no_penalty = torch.zeros(features.decisions.shape)
+            no_penalty = batch.score.new_zeros(features.decisions.shape)
             credit, features, statistics = self._assign_credit(batch, features, no_penalty)
             loss = self.critic.train(features, credit.values, credit.returns, self.config.critic_warmup_epochs)
         statistics["value_loss"] = loss if math.isfinite(loss) else None
@@ -192,7 +193,7 @@ class Learner:
 
     def _penalty(self, batch: Batch, old: dict[str, Tensor], reference: dict[str, Tensor]) -> Tensor:
         """Return [B, K, U], what KL to pi_0 subtracts from the reward of each decision."""
-        penalty = torch.zeros(decision_mask(batch, self.config).shape)
+        penalty = batch.score.new_zeros(decision_mask(batch, self.config).shape)
         for agent in old:
             turns = batch.turns[agent]
             mine = self.actor.kl_penalty(agent, old[agent], reference[agent], turns)
@@ -274,8 +275,8 @@ class Learner:
             old=self.actor.decision_logprobs(old_tokens, turns),
             # Whitened per agent: in a chain the advantages of different positions differ in scale.
             advantage=raw if self.config.bootstrap == "group" else whiten(raw, decisions),
-            factor=torch.ones(len(turns)),
-            agent=torch.full((len(turns),), self.policy.agents.index(agent)),
+            factor=raw.new_ones(len(turns)),
+            agent=torch.full_like(turns.episode, self.policy.agents.index(agent)),
         )
         return data, float(chosen.std(correction=0)) if len(chosen) else 0.0
 
@@ -289,7 +290,8 @@ class Learner:
         # size 1. Such an agent is not trained on this batch (docs/reference/critic.md, section 7).
         floor = self.config.advantage_floor * sum(spread for _, spread in acting.values()) / max(1, len(acting))
         factor = torch.ones_like(batch.score).unsqueeze(-1).repeat(1, int(batch.round_index.max()) + 1)  # [B, rounds]
-        for adapter, sharers in self._blocks():
+        blocks = [block for block in self._blocks() if any(agent in acting for agent in block[1])]
+        for number, (adapter, sharers) in enumerate(blocks):
             acted = [agent for agent in sharers if agent in acting]
             trained = [agent for agent in acted if acting[agent][1] >= floor]
             rounds = {agent: _rounds(batch, acting[agent][0].turns) for agent in acted}
@@ -297,14 +299,14 @@ class Learner:
             if trained:
                 parts = [_with_factor(acting[agent][0], factor[rounds[agent]]) for agent in trained]
                 stats = self.actor.train(adapter, AgentData.join(parts))
-            if self.config.factor == "on":
-                # Also for an agent that was skipped: it may share its adapter with one that was trained.
-                for agent in acted:
-                    self._compound(agent, acting[agent][0], factor, rounds[agent])
             for agent in acted:
                 metrics[agent] |= {"skipped": 0.0, **stats} if agent in trained else {"skipped": 1.0}
                 if self.config.factor == "on":
                     metrics[agent] |= factor_statistics(factor[rounds[agent]], self.config.factor_clamp)
+            if self.config.factor == "on" and number + 1 < len(blocks):  # nothing is multiplied by the last agent's M
+                # Also for an agent that was skipped: it may share its adapter with one that was trained.
+                for agent in acted:
+                    self._compound(agent, acting[agent][0], factor, rounds[agent])
         for agent in metrics:
             self.actor.adapt_beta(agent, metrics[agent]["kl_reference"])
         return metrics

@@ -72,6 +72,18 @@ def test_without_a_step_every_factor_is_one_and_the_factor_changes_no_gradient(m
     assert norms[0] == pytest.approx(norms[1], rel=1e-5)
 
 
+def test_no_forward_pass_computes_a_factor_that_multiplies_nothing(duo):
+    """Old log-probabilities of both agents, then the new ones of the first agent; the last agent's M has no reader."""
+    learner = Learner(duo.policy, arm("marft").with_settings(SETTINGS), temperature=1.0, seed=3)
+    original, read = learner.actor.token_logprobs, []
+    learner.actor.token_logprobs = lambda agent, turns: (read.append(agent), original(agent, turns))[1]
+    metrics = learner.update(duo.batch)
+    assert read == ["reasoner_0", "actor_0", "reasoner_0"]
+    first, last = (metrics["agents"][agent] for agent in duo.policy.agents)
+    assert (first["factor_p05"], first["factor_p95"]) == (1.0, 1.0)  # no agent was updated before it
+    assert last["factor_p05"] < 1 < last["factor_p95"]
+
+
 def test_after_an_update_the_factor_is_the_detached_ratio(duo, training_data):
     """M of the second agent is exp(l_new - l_old) of the first, computed again here after the update."""
     config = arm("marft").with_settings({**SETTINGS, "factor_clamp": (1e-6, 1e6)})
