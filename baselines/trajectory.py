@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -65,6 +65,10 @@ class AgentTurns:
     def __len__(self) -> int:
         return len(self.episode)
 
+    def to(self, device: torch.device) -> AgentTurns:
+        """Return the turns on a device."""
+        return _moved(self, device)
+
 
 @dataclass(frozen=True, slots=True)
 class Views:
@@ -81,6 +85,10 @@ class Views:
     next_agent: Tensor
     round: Tensor
     turns: dict[str, AgentTurns]
+
+    def to(self, device: torch.device) -> Views:
+        """Return the views on a device."""
+        return _moved(self, device)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +136,24 @@ class Batch:
         """[B] bool, True for episodes that terminated and were graded."""
         return self.terminated.any(-1)
 
+    def to(self, device: torch.device) -> Batch:
+        """Return the batch on a device, which must be that of the policies that learn from it."""
+        return _moved(self, device)
+
+
+Record = TypeVar("Record", AgentTurns, Views, Batch)
+
+
+def _moved(record: Record, device: torch.device) -> Record:
+    """Return a record with all of its tensors on a device."""
+
+    def move(value: Any) -> Any:
+        if isinstance(value, Tensor | AgentTurns | Views):
+            return value.to(device)
+        return {k: move(v) for k, v in value.items()} if isinstance(value, dict) else value
+
+    return type(record)(**{name: move(getattr(record, name)) for name in record.__slots__})
+
 
 Prompts = Callable[[str, Mapping[str, Any]], Sequence[int]]
 """(agent, observation) -> token ids of the prompt."""
@@ -141,7 +167,9 @@ def make_batch(
     prompt: Prompts | None = None,
     reply_scores: Sequence[Sequence[float]] | None = None,
 ) -> Batch:
-    """Pad episodes into the tensors of a batch. Removing the padding gives the episodes back.
+    """Pad episodes into the tensors of a batch, on the CPU. Removing the padding gives the episodes back.
+
+    ``Batch.to`` moves a batch to the policies' device.
 
     Args:
         episodes: Episodes whose steps have a ``Generation`` in ``data``.
@@ -304,5 +332,5 @@ def own_turns(mine: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     count = max(int(mine.sum(-1).max()), 1)
     # A stable sort puts the agent's turns first without changing their order.
     columns = torch.argsort(~mine, dim=-1, stable=True).to(torch.long)[:, :count]
-    rows = torch.arange(mine.shape[0]).unsqueeze(-1).expand_as(columns)
+    rows = torch.arange(mine.shape[0], device=mine.device).unsqueeze(-1).expand_as(columns)
     return rows, columns, mine.gather(1, columns)

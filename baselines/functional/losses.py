@@ -43,7 +43,7 @@ def loss_weights(mask: Tensor, agent: Tensor, aggregation: Aggregation) -> Tenso
         return share / per_turn.clamp(min=1) / len(mask)
     if aggregation == "agent_balanced":
         _, index = agent.unique(return_inverse=True)
-        total = torch.zeros(int(index.max()) + 1).index_add(0, index, per_turn.squeeze(-1))
+        total = share.new_zeros(int(index.max()) + 1).index_add(0, index, per_turn.squeeze(-1))
         return share / total[index].unsqueeze(-1) / len(total)
     raise ValueError(f"aggregation={aggregation!r}: expected one of {', '.join(AGGREGATIONS)}")
 
@@ -217,6 +217,6 @@ def explained_variance_ceiling(label: Tensor, target: Tensor) -> float:
         A number in [0, 1]; NaN if all returns are equal.
     """
     _, index = label.unique(return_inverse=True)
-    total = torch.zeros(int(index.max()) + 1).index_add(0, index, target)
+    total = target.new_zeros(int(index.max()) + 1).index_add(0, index, target)
     best = (total / torch.bincount(index))[index]
     return explained_variance(best, target)

@@ -5,7 +5,8 @@ Axes: B turns, T tokens. Masks: True means "counts".
 
 from __future__ import annotations
 
-import torch
+import math
+
 from torch import Tensor
 
 from baselines.functional.options import NORMALIZATIONS, Normalization
@@ -62,7 +63,7 @@ def compound(factor: Tensor, new: Tensor, old: Tensor, clamp: tuple[float, float
     """
     # The product is a sum of logarithms: M times a very large ratio would overflow before it is clamped. The bounds'
     # logarithms are taken in float64, so that exp(log(bound)) is the bound up to one rounding.
-    low, high = torch.tensor(clamp, dtype=torch.float64).log().tolist()
+    low, high = (math.log(bound) for bound in clamp)
     return (factor.log() + (new - old)).detach().clamp(low, high).exp()
 
 

@@ -105,7 +105,9 @@ def maporl(batch: Batch, config: LearnerConfig) -> Tensor:
     assert batch.reply_score is not None
     rows, columns = batch.mask.nonzero(as_tuple=True)
     reply = rows, batch.round_index[rows, columns], batch.agent_index[rows, columns]
-    scores = torch.full((len(batch.mask), int(batch.round_index.max()) + 1, len(batch.agents)), torch.nan)
+    scores = batch.reply_score.new_full(
+        (len(batch.mask), int(batch.round_index.max()) + 1, len(batch.agents)), torch.nan
+    )
     scores[reply] = batch.reply_score[rows, columns]
     returns = torch.zeros_like(batch.round_score)
     returns[rows, columns] = maporl_returns(scores, config.gamma)[reply]

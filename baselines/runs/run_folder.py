@@ -194,7 +194,7 @@ class RunFolder:
     def state(self) -> dict[str, Any]:
         """Return the ``state`` that was saved with the checkpoint to resume from."""
         assert self.checkpoint is not None
-        loaded: dict[str, Any] = torch.load(self.checkpoint.folder / STATE, weights_only=True)
+        loaded: dict[str, Any] = torch.load(self.checkpoint.folder / STATE, map_location="cpu", weights_only=True)
         return loaded
 
     def record(self, update: int, env: Any, episodes: Sequence[Episode]) -> None:
