@@ -81,6 +81,7 @@ class Learner:
     ) -> None:
         self.policy, self.config = policy, config
         self.temperature, self.rows = temperature, rows
+        # A generator on the CPU draws the same numbers whatever the device, and its state moves between devices.
         self.generator = torch.Generator().manual_seed(seed)
         self.actor = Actor(policy, config, temperature=temperature, rows=rows, generator=self.generator)
         has_critic = config.critic != "none"
@@ -318,7 +319,8 @@ class Learner:
             turn = (self.batches - 1) // self.config.round_robin
             return [blocks[turn % len(blocks)]]
         if self.config.update == "sequential" and self.config.order == "permuted":
-            return [blocks[i] for i in torch.randperm(len(blocks), generator=self.generator).tolist()]
+            order = torch.randperm(len(blocks), generator=self.generator, device="cpu").tolist()
+            return [blocks[i] for i in order]
         return blocks
 
     def _compound(self, agent: str, data: AgentData, factor: Tensor, rounds: tuple[Tensor, Tensor]) -> None:
