@@ -19,7 +19,7 @@ Arguments:
   "numina", or "custom" with `columns=`. Or a `Task`.
 * `split`: "train" or "test"; no problem is in both.
 * `team`: "solo", "duo", "trio", "quartet", "octet", each also with the suffix "_anonymous"; "duo_guided"; "panel_2",
-  "panel_4", "panel_8"; a .yaml file; or a `marft_envs.Team`.
+  "panel_4", "panel_8", each also with the suffix "_guided" for small models; a .yaml file; or a `marft_envs.Team`.
 * `dependency`: the dependency function D over the team's agents, in place of the team's own. One of "none", "chain",
   "star", "tree", "layers", "full"; a matrix; edges such as `[("reasoner_0", "actor_0")]`; one of these for each round,
   `{"rounds": [...]}`; a function `(problem, transcript, round) -> D`; or `marft_envs.Orchestrated("reasoner_0")`, with

@@ -5,6 +5,7 @@
 | solo, duo, trio, quartet, octet | the teams of ``marft_envs.team.presets``; add ``_anonymous`` to hide the roles |
 | duo_guided | a reasoner and an actor for small models: each reply continues a fixed prefix |
 | panel_2, panel_4, panel_8 | agents that all answer and see nobody, for the task ``report`` |
+| panel_2_guided to panel_8_guided | the same for small models: an instruction, and each reply continues a fixed prefix |
 
 Only the agent that answers is instructed how to format the final answer.
 """
@@ -48,14 +49,18 @@ def duo_guided() -> Team:
     )
 
 
-def panel(size: int) -> Callable[[], Team]:
+def panel(size: int, role: Role) -> Callable[[], Team]:
     """Return a function that makes a team of agents that all answer and see nobody.
 
     Args:
-        size: The number of agents, named agent_0, agent_1 and so on. They have no instructions.
+        size: The number of agents, named agent_0, agent_1 and so on.
+        role: The role of every agent.
     """
-    return lambda: Team({f"agent_{i}": Role(answers=True) for i in range(size)}, "none")
+    return lambda: Team({f"agent_{i}": role for i in range(size)}, "none")
 
 
-PANELS: dict[str, Callable[[], Team]] = {f"panel_{n}": panel(n) for n in (2, 4, 8)}
+_GUIDED = Role("Answer with the number only.", answers=True, reply_prefix="The answer is ")
+PANELS: dict[str, Callable[[], Team]] = {f"panel_{n}": panel(n, Role(answers=True)) for n in (2, 4, 8)} | {
+    f"panel_{n}_guided": panel(n, _GUIDED) for n in (2, 4, 8)
+}
 TEAMS: dict[str, Callable[[], Team]] = preset_teams(INSTRUCTIONS) | {"duo_guided": duo_guided} | PANELS
