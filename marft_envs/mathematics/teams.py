@@ -5,7 +5,7 @@
 | solo, duo, trio, quartet, octet | the teams of ``marft_envs.team.presets``; add ``_anonymous`` to hide the roles |
 | duo_guided | a reasoner and an actor for small models: each reply continues a fixed prefix |
 | panel_2, panel_4, panel_8 | agents that all answer and see nobody, for the task ``report`` |
-| panel_2_guided to panel_8_guided | the same for small models: an instruction, and each reply continues a fixed prefix |
+| panel_2_guided to panel_8_guided | the same for small models: each reply continues a fixed prefix |
 
 Only the agent that answers is instructed how to format the final answer.
 """
