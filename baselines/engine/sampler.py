@@ -24,8 +24,8 @@ class EngineSampler:
         engine: Generates the actions.
         loaded: The ``LoadedModel`` behind the engine, with tokenizer and chat template.
         stream: Integers that name the random stream; None decodes greedily. The uniform numbers of an action depend on
-            (stream, problem, repetition, turn) alone, so all arms and updates that play a problem share them.
-            ``repetition`` counts the requests of one call for the same problem.
+            (stream, problem, repetition, turn) alone, see ``Request.repetition``, so all arms and updates that play a
+            problem share them, and the episodes of a group do not.
         prompt_tokens: Number of prompt tokens so far.
         generated_tokens: Number of generated tokens so far.
     """
@@ -64,9 +64,5 @@ class EngineSampler:
         if self.stream is None:
             return None
         steps = self.engine.decoding.max_new_tokens
-        repetitions: dict[int, int] = {}
-        rows = []
-        for r in requests:
-            repetition = repetitions[r.index] = repetitions.get(r.index, -1) + 1
-            rows.append(np.random.default_rng([*self.stream, r.index, repetition, r.turn]).random(steps))
-        return np.stack(rows)
+        keys = ([*self.stream, r.index, r.repetition, r.turn] for r in requests)
+        return np.stack([np.random.default_rng(key).random(steps) for key in keys])

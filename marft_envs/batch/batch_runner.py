@@ -18,6 +18,7 @@ import torch.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from itertools import count, islice
 from typing import Any
@@ -113,8 +114,8 @@ class BatchRunner:
             ValueError: There are more episodes than ``size``, or the policy returned the wrong number of replies.
         """
         policy_of, budget = self._policy_lookup(policy), TurnBudget(turns)
-        starts = self._batch_starts(indices, groups, seeds)
-        live = games = [LiveEpisode.begin(env, start) for env, start in zip(self.envs, starts, strict=False)]
+        starts, begun = self._batch_starts(indices, groups, seeds), Counter[int]()
+        live = games = [LiveEpisode.begin(env, start, begun) for env, start in zip(self.envs, starts, strict=False)]
         self.finished = []
         try:
             while live:
@@ -168,12 +169,12 @@ class BatchRunner:
     def _stream(
         self, policy_of: Callable[[str], Policy], budget: TurnBudget, starts: Iterator[EpisodeStart]
     ) -> Iterator[Episode]:
-        slots = [_Slot(env) for env in self.envs]
+        slots, begun = [_Slot(env) for env in self.envs], Counter[int]()
         ready: dict[int, Episode] = {}  # finished episodes that wait for an earlier one, by number
         next_number = 0
         self.finished = []
         try:
-            while playing := _begin_episodes(slots, starts, budget):
+            while playing := _begin_episodes(slots, starts, budget, begun):
                 play_wave(policy_of, [game for _, game in playing], budget, self.counts)
                 for slot, game in playing:
                     if game.env.over:
@@ -264,12 +265,12 @@ class _Slot:
         self.playing: LiveEpisode | None = None
         self.grading: LiveEpisode | None = None
 
-    def begin(self, start: EpisodeStart) -> None:
+    def begin(self, start: EpisodeStart, begun: Counter[int]) -> None:
         """Begin an episode in an environment whose last episode is not being graded."""
         busy = self.grading.env if self.grading else None
         if self._envs == [busy]:
             self._envs.append(self._envs[0].sibling(defer_grading=True))
-        self.playing = LiveEpisode.begin(next(env for env in self._envs if env is not busy), start)
+        self.playing = LiveEpisode.begin(next(env for env in self._envs if env is not busy), start, begun)
 
     def end(self, game: LiveEpisode, *, wait: bool) -> LiveEpisode | None:
         """Return the episode to finish now: ``game`` itself, or with ``wait`` the one before it, if any."""
@@ -281,7 +282,7 @@ class _Slot:
 
 
 def _begin_episodes(
-    slots: list[_Slot], starts: Iterator[EpisodeStart], budget: TurnBudget
+    slots: list[_Slot], starts: Iterator[EpisodeStart], budget: TurnBudget, begun: Counter[int]
 ) -> list[tuple[_Slot, LiveEpisode]]:
     """Begin episodes in the free slots, but no more than there are turns left. Return all episodes in play."""
     playing = sum(slot.playing is not None for slot in slots)
@@ -290,7 +291,7 @@ def _begin_episodes(
             start = next(starts, None)
             if start is None:
                 break
-            slot.begin(start)
+            slot.begin(start, begun)
             playing += 1
     return [(slot, slot.playing) for slot in slots if slot.playing is not None]
 

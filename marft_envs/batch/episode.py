@@ -27,6 +27,8 @@ class Request:
         observation: The agent's observation: ``messages`` and ``reply_prefix``.
         group: The group of the episode. All episodes of a group play the same problem.
         member: The position of the episode in its group, from 0.
+        repetition: How many earlier episodes of the call play the same problem. It is ``member`` unless several groups
+            play one problem. Problem, repetition and turn identify the request among all of the call.
     """
 
     episode: int
@@ -37,6 +39,7 @@ class Request:
     observation: dict[str, Any]
     group: int = 0
     member: int = 0
+    repetition: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -62,6 +63,7 @@ class LiveEpisode:
     Attributes:
         env: The environment that plays it.
         episode: The record that is returned at the end.
+        repetition: As in ``Request``.
         pending: Replies that wait for their agent's turn, by agent.
         requested: How many actions were requested so far.
         verdicts: The verdicts or their futures, after grading has started.
@@ -69,13 +71,14 @@ class LiveEpisode:
 
     env: FlexMG
     episode: Episode
+    repetition: int
     pending: dict[str, Step] = field(default_factory=dict)
     requested: int = 0
     verdicts: PendingVerdicts | None = None
 
     @classmethod
-    def begin(cls, env: FlexMG, start: EpisodeStart) -> LiveEpisode:
-        """Reset ``env`` and begin an episode."""
+    def begin(cls, env: FlexMG, start: EpisodeStart, begun: Counter[int]) -> LiveEpisode:
+        """Reset ``env`` and begin an episode. begun: episodes of the call by problem so far; updated in place."""
         env.reset(seed=start.seed, options=None if start.index is None else {"index": start.index})
         episode = Episode(
             env.problem.index,
@@ -86,15 +89,18 @@ class LiveEpisode:
             problem=env.problem,
             transcript=env.transcript,
         )
-        return cls(env, episode)
+        repetition = begun[episode.index]
+        begun[episode.index] += 1
+        return cls(env, episode, repetition)
 
     def request(self, agent: str) -> Request:
         """Return the request for an action of ``agent``, which may act now."""
         env, episode, turn = self.env, self.episode, self.requested
         self.requested += 1
         return Request(
-            episode.number, episode.index, agent, env.round, turn, env.observe(agent), episode.group, episode.member
-        )
+            episode.number, episode.index, agent, env.round, turn, env.observe(agent), episode.group, episode.member,
+            self.repetition,
+        )  # fmt: skip
 
     def add_reply(self, request: Request, reply: str | Reply) -> None:
         """Store a reply until it is its agent's turn."""

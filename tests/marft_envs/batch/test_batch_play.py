@@ -108,6 +108,21 @@ def test_an_agent_that_calls_a_tool_gets_another_request():
     assert episode.score == 1.0
 
 
+def test_a_repetition_is_counted_by_problem_over_the_whole_call():
+    """Also where two groups play one problem, and where a stream has played the first episode long ago."""
+    seen = {}
+
+    def policy(requests):
+        seen.update({r.episode: r.repetition for r in requests})
+        return say_index(requests)
+
+    runner = BatchRunner(FlexMG(Sum(), TEAM), 6)
+    runner.play(policy, indices=[7, 7, 3], groups=2)
+    assert [seen[i] for i in range(6)] == [0, 1, 2, 3, 0, 1]
+    list(BatchRunner(FlexMG(Sum(), TEAM), 1).stream(policy, indices=[7, 3, 7, 7]))
+    assert [seen[i] for i in range(4)] == [0, 0, 1, 2]
+
+
 def test_groups():
     runner = BatchRunner(FlexMG(Sum(), TEAM), 6)
     members = [(e.index, e.group, e.member) for e in runner.play(say_index, indices=[7, 7, 3], groups=2)]
