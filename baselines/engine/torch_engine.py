@@ -6,6 +6,8 @@ episodes in the batch, up to floating-point rounding of the forward pass.
 
 from __future__ import annotations
 
+import inspect
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from transformers import DynamicCache
+from transformers.cache_utils import CacheLayerMixin, LinearAttentionCacheLayerMixin
 
 from baselines.field_types import check_field_types
 from baselines.policies.policy import SharedBasePolicy, row_blocks
@@ -31,8 +33,8 @@ class Decoding:
             marked as such.
         temperature: Sampling temperature, above 0. The learner computes log-probabilities at the same temperature.
         stop_at_newline: Whether a token with a newline ends the action, as the EOS token does.
-        max_prompt_tokens: Largest number of prompt tokens. Longer prompts lose their oldest text
-            (``prompts.truncate_prompt``).
+        max_prompt_tokens: Largest number of prompt tokens, unless the model's context is shorter
+            (``TorchEngine.prompt_limit``). Longer prompts lose their oldest text (``prompts.truncate_prompt``).
         rows: Prompts per forward pass.
     """
 
@@ -58,17 +60,25 @@ class TorchEngine:
         tokenizer: The tokenizer of the base.
         decoding: How actions are sampled.
         stop_ids: Ids of the tokens that end an action.
+        prompt_limit: Largest number of prompt tokens: ``decoding.max_prompt_tokens``, or less where the model's context
+            has to hold the action as well.
+
+    Raises:
+        ValueError: ``decoding.max_new_tokens`` leaves no room for a prompt in the model's context.
     """
 
     policy: SharedBasePolicy
     tokenizer: Any
     decoding: Decoding
     stop_ids: frozenset[int] = field(init=False)
+    prompt_limit: int = field(init=False)
 
     def __post_init__(self) -> None:
+        self.prompt_limit = _prompt_limit(self.decoding, self.policy.context_length)
         self._newline_ids = newline_ids(self.tokenizer) if self.decoding.stop_at_newline else frozenset()
-        self.stop_ids = frozenset({self.tokenizer.eos_token_id}) | self._newline_ids
-        self._stop = torch.tensor(sorted(self.stop_ids))
+        self.stop_ids = end_token_ids(self.policy.causal_lm, self.tokenizer) | self._newline_ids
+        # Models without position embeddings take no positions.
+        self._takes_positions = "position_ids" in inspect.signature(self.policy.backbone.forward).parameters
 
     @torch.no_grad()
     def generate(
@@ -86,11 +96,15 @@ class TorchEngine:
             temperature, also for greedy decoding.
 
         Raises:
-            ValueError: A prompt is empty.
+            ValueError: A prompt is empty, or too long for the model's context.
         """
-        if not all(len(p) for p in prompts):
-            empty = next(i for i, p in enumerate(prompts) if not len(p))
-            raise ValueError(f"prompts[{empty}] is empty: expected at least one token")
+        room = (self.policy.context_length or math.inf) - self.decoding.max_new_tokens
+        for i, prompt in enumerate(prompts):
+            if not 0 < len(prompt) <= room:
+                raise ValueError(
+                    f"prompts[{i}] has {len(prompt)} tokens: expected at least 1, and at most {room} so that "
+                    f"max_new_tokens={self.decoding.max_new_tokens} more fit into the model's context"
+                )
         # prompts of similar length share a forward pass, so that little of it is padding
         order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
         results: dict[int, Generation] = {}
@@ -103,35 +117,62 @@ class TorchEngine:
         return [results[i] for i in range(len(prompts))]
 
     def _block(self, prompts: list[Sequence[int]], uniforms: Tensor | None) -> list[Generation]:
-        """Generate for the prompts of one forward pass. alive: rows [n] that have not ended yet."""
-        ids, mask = left_pad(prompts, self._pad_id())
+        """Generate for the prompts of one batch. Per step, the device is waited for once, for tokens and log-probs."""
+        ids, mask = (t.to(self.policy.device) for t in left_pad(prompts, self._pad_id()))
+        uniforms = None if uniforms is None else uniforms.to(_float64_device(self.policy.device))
         # positions count tokens, not columns: padding on the left must not shift them
         position = (mask.cumsum(-1) - 1).clamp(min=0)
-        cache = DynamicCache(config=self.policy.causal_lm.config)
-        alive = torch.arange(len(prompts))
+        cache = None  # the model makes the kind that it needs
+        batch = list(range(len(prompts)))  # the prompt of each row of the batch
         tokens: list[list[int]] = [[] for _ in prompts]
         logprobs: list[list[float]] = [[] for _ in prompts]
         for step in range(self.decoding.max_new_tokens):
-            out = self.policy.backbone(
-                input_ids=ids, attention_mask=mask, position_ids=position, cache=cache, use_cache=True
-            )
-            logp = (self.policy.head(out.last_hidden_state[:, -1]).float() / self.decoding.temperature).log_softmax(-1)
-            chosen = logp.argmax(-1) if uniforms is None else invert(logp, uniforms[alive, step])
-            chosen_logp = logp.gather(-1, chosen.unsqueeze(-1)).squeeze(-1)
-            for row, token, lp in zip(alive.tolist(), chosen.tolist(), chosen_logp.tolist(), strict=True):
-                tokens[row].append(token)
-                logprobs[row].append(lp)
-            # rows that have ended leave the batch and its cache; the others do not pay for them
-            keep = (~torch.isin(chosen, self._stop)).nonzero().squeeze(-1)
-            if len(keep) == 0:
+            out = self._forward(ids, mask, position, cache)
+            cache = out.cache
+            chosen, logp = self._choose(out.last_hidden_state[:, -1], None if uniforms is None else uniforms[:, step])
+            running = []
+            for i, (row, token, lp) in enumerate(zip(batch, *_to_host(chosen, logp), strict=True)):
+                if not tokens[row] or tokens[row][-1] not in self.stop_ids:
+                    tokens[row].append(token)
+                    logprobs[row].append(lp)
+                    if token not in self.stop_ids:
+                        running.append(i)
+            if not running or step + 1 == self.decoding.max_new_tokens:
                 break
-            if len(keep) < len(alive):
+            # Rows that have ended leave the batch and its cache, so that the others do not pay for them. In a cache
+            # that cannot drop rows they stay, and their further tokens are ignored.
+            if len(running) < len(batch) and drops_rows(cache):
+                keep = torch.tensor(running, device=ids.device)
                 cache.batch_select_indices(keep)
-                alive, mask, position, chosen = alive[keep], mask[keep], position[keep], chosen[keep]
+                batch, mask, position, chosen = [batch[i] for i in running], mask[keep], position[keep], chosen[keep]
+                uniforms = None if uniforms is None else uniforms[keep.to(uniforms.device)]
             ids = chosen.unsqueeze(-1)
             mask = torch.cat([mask, torch.ones_like(ids)], -1)
             position = position[:, -1:] + 1
         return [self._generation(*row) for row in zip(prompts, tokens, logprobs, strict=True)]
+
+    def _forward(self, ids: Tensor, mask: Tensor, position: Tensor, cache: Any) -> Any:
+        """Run the model's trunk on new tokens [n, t]; mask [n, T] covers the tokens in the cache, too."""
+        positions = {"position_ids": position} if self._takes_positions else {}
+        out = self.policy.backbone(
+            input_ids=ids,
+            attention_mask=None if has_states_only(cache) else mask,
+            cache=cache,
+            use_cache=True,
+            **positions,
+        )
+        if getattr(out, "cache", None) is None:
+            raise ValueError(
+                f"model class {type(self.policy.causal_lm).__name__} returns no cache: expected a decoder with a "
+                "transformers Cache"
+            )
+        return out
+
+    def _choose(self, states: Tensor, uniform: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Return the next token of each row, [n], and its log-probability."""
+        logp = (self.policy.logits(states).float() / self.decoding.temperature).log_softmax(-1)
+        chosen = logp.argmax(-1) if uniform is None else invert(logp, uniform)
+        return chosen, logp.gather(-1, chosen.unsqueeze(-1)).squeeze(-1)
 
     def _pad_id(self) -> int:
         pad = self.tokenizer.pad_token_id
@@ -149,16 +190,81 @@ def invert(logp: Tensor, uniform: Tensor) -> Tensor:
 
     Args:
         logp: Log-probabilities [n, V].
-        uniform: Numbers in [0, 1), of shape [n].
+        uniform: Numbers in [0, 1), of shape [n], on a device with float64.
 
     Returns:
-        Token ids [n].
+        Token ids [n], on the device of ``logp``.
     """
     # float64, and scaled by the actual sum: in float32 the sum over a large vocabulary misses 1 by more than the
     # probability of a rare token, and a uniform number near 1 would select a token of probability 0
-    cumulated = logp.double().exp().cumsum(-1)
+    cumulated = logp.to(uniform.device).double().exp().cumsum(-1)
     threshold = (uniform.double() * cumulated[:, -1]).unsqueeze(-1)
-    return torch.searchsorted(cumulated, threshold, right=True).squeeze(-1).clamp(max=logp.shape[-1] - 1)
+    chosen = torch.searchsorted(cumulated, threshold, right=True).squeeze(-1).clamp(max=logp.shape[-1] - 1)
+    return chosen.to(logp.device)
+
+
+def _float64_device(device: torch.device) -> torch.device:
+    """Return where to sample by inversion: on the device, or on the CPU if the device (MPS) has no float64."""
+    return torch.device("cpu") if device.type == "mps" else device
+
+
+def _to_host(chosen: Tensor, logp: Tensor) -> tuple[list[int], list[float]]:
+    """Return token ids [n] and fp32 log-probabilities [n] as lists, with one copy from the device."""
+    both = torch.stack([chosen.to(torch.int32), logp.view(torch.int32)]).cpu()
+    return both[0].tolist(), both[1].view(torch.float32).tolist()
+
+
+def drops_rows(cache: Any) -> bool:
+    """Return whether a cache can drop rows of the batch.
+
+    Layers with a convolution or a recurrent state cannot: they have no ``batch_select_indices``, or, where they also
+    have keys and values, one that selects only those.
+    """
+    layers: Any = getattr(cache, "layers", ())
+    return bool(layers) and all(
+        hasattr(layer, "batch_select_indices") and not isinstance(layer, LinearAttentionCacheLayerMixin)
+        for layer in layers
+    )
+
+
+def has_states_only(cache: Any) -> bool:
+    """Return whether a cache holds recurrent states and no keys: earlier tokens then need no mask (Mamba)."""
+    layers: Any = getattr(cache, "layers", ())
+    return bool(layers) and all(
+        isinstance(layer, LinearAttentionCacheLayerMixin) and not isinstance(layer, CacheLayerMixin) for layer in layers
+    )
+
+
+def end_token_ids(causal_lm: Any, tokenizer: Any) -> frozenset[int]:
+    """Return the ids of all tokens that end a reply.
+
+    They are the end tokens of the model's generation settings, of its configuration and of the tokenizer. Chat models
+    differ in where they name the end of a turn, and many name several tokens: Llama 3, Gemma, Phi-3 and Qwen2.5 list
+    them in the generation settings only.
+
+    Args:
+        causal_lm: A causal language model of transformers.
+        tokenizer: Its tokenizer.
+    """
+    sources = (getattr(causal_lm, "generation_config", None), causal_lm.config.get_text_config(), tokenizer)
+    ids: set[int] = set()
+    for source in sources:
+        found = getattr(source, "eos_token_id", None)
+        if found is not None:
+            ids.update(found if isinstance(found, list) else [found])
+    return frozenset(ids)
+
+
+def _prompt_limit(decoding: Decoding, context_length: int | None) -> int:
+    """Return the largest number of prompt tokens; raise ValueError if the actions fill the model's context."""
+    if context_length is None:
+        return decoding.max_prompt_tokens
+    if decoding.max_new_tokens >= context_length:
+        raise ValueError(
+            f"Decoding max_new_tokens={decoding.max_new_tokens}: the model's context has {context_length} tokens for "
+            f"prompt and action together, which leaves none for the prompt; expected at most {context_length - 1}"
+        )
+    return min(decoding.max_prompt_tokens, context_length - decoding.max_new_tokens)
 
 
 def left_pad(prompts: Sequence[Sequence[int]], pad_id: int) -> tuple[Tensor, Tensor]:

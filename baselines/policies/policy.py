@@ -7,13 +7,15 @@ width of the hidden states.
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
 
+from baselines.policies.head import chosen_scores, chunk_positions, head_is_plain, own_logits
 from baselines.policies.weights import FullWeights, LoraSettings, LoraWeights, Weights
 from baselines.trajectory import AgentTurns
 
@@ -79,7 +81,8 @@ class SharedBasePolicy(nn.Module):
         scripted: Agents whose actions come from a script. They have no weights; the base model reads their turns.
 
     Raises:
-        ValueError: If an agent or the name of an adapter is invalid, or only some agents of an adapter are frozen.
+        ValueError: If an agent or the name of an adapter is invalid, only some agents of an adapter are frozen, or the
+            model's class is not supported.
     """
 
     def __init__(
@@ -97,9 +100,10 @@ class SharedBasePolicy(nn.Module):
         self.agents = tuple(agents)
         self.adapter_of = adapters([a for a in agents if a not in scripted], sharing or {})
         self.blocks = update_blocks(self.adapter_of, frozen)
-        weight = next(base.get_output_embeddings().parameters())
-        self._device, self._dtype = weight.device.type, weight.dtype
-        if self._dtype != torch.float32 and self._device == "cpu":
+        self._plain_head = head_is_plain(base)
+        weight = base.get_output_embeddings().weight
+        self._dtype = weight.dtype
+        if self._dtype != torch.float32 and weight.device.type == "cpu":
             base.set_attn_implementation("eager")  # on a CPU its backward pass is twice as fast as the fused kernel's
         names = list(dict.fromkeys(self.adapter_of.values()))
         self.weights: Weights = (
@@ -138,10 +142,19 @@ class SharedBasePolicy(nn.Module):
         Args:
             agent: The agent. None or a scripted agent activates the reference policy pi_0.
         """
-        # No cast is cached: an optimiser step inside the block would make the cached weights stale.
-        autocast = torch.autocast(self._device, self._dtype, enabled=self._dtype != torch.float32, cache_enabled=False)
-        with autocast, self.weights.active(None if agent is None else self.adapter_of.get(agent)):
+        with self._autocast(), self.weights.active(None if agent is None else self.adapter_of.get(agent)):
             yield
+
+    def _autocast(self) -> contextlib.AbstractContextManager[Any]:
+        if self._dtype == torch.float32:
+            return contextlib.nullcontext()
+        # No cast is cached: an optimiser step inside the block would make the cached weights stale.
+        return torch.autocast(self.device.type, self._dtype, cache_enabled=False)
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the base model, on which all tensors of ``hidden`` and ``token_scores`` are."""
+        return self.head.weight.device
 
     @property
     def causal_lm(self) -> Any:
@@ -154,9 +167,17 @@ class SharedBasePolicy(nn.Module):
         return self.causal_lm.get_decoder()
 
     @property
-    def head(self) -> nn.Module:
-        """The output head, from hidden states to logits."""
+    def head(self) -> Any:
+        """The linear layer of the output head. ``logits`` also applies what the model's class does around it."""
         return self.causal_lm.get_output_embeddings()
+
+    def logits(self, states: Tensor) -> Tensor:
+        """Return the logits [n, V] of last hidden states [n, H] under the active policy."""
+        return self._head_function()(states)
+
+    def _head_function(self) -> Callable[[Tensor], Tensor]:
+        """Return the head of the active model. It stays that model's when another policy is activated."""
+        return self.head if self._plain_head else functools.partial(own_logits, self.causal_lm)
 
     @property
     def hidden_size(self) -> int:
@@ -167,11 +188,11 @@ class SharedBasePolicy(nn.Module):
         """Return the last hidden states of prompt and action under the active policy, [n, L, H].
 
         Args:
-            turns: The turns of an agent.
+            turns: The turns of an agent, on the policy's device.
             rows: The n turns to read. They are padded to the longest of them, not to the longest of the batch.
         """
         mask = turns.token_mask[rows]
-        length = int(mask.sum(-1).max())
+        length = longest(mask)
         ids = turns.tokens[rows, :length]
         return self.backbone(input_ids=ids, attention_mask=mask[:, :length].long(), use_cache=False).last_hidden_state
 
@@ -180,21 +201,19 @@ class SharedBasePolicy(nn.Module):
 
         Args:
             hidden: [n, L, H], what ``hidden()`` returned.
-            turns: The turns of an agent.
+            turns: The turns of an agent, on the policy's device.
             rows: The n turns of ``hidden``.
             temperature: The sampling temperature, which the logits are divided by.
         """
         mask = turns.action_mask[rows]
-        at = predicting_positions(turns, rows)
-        states = hidden.gather(1, at.unsqueeze(-1).expand(-1, -1, hidden.shape[-1]))
-        # Only the positions that predict action tokens go through the head, and the softmax is in fp32.
-        logits = self.head(states).float() / temperature
-        logp = logits.log_softmax(-1)
-        chosen_ids = turns.tokens[rows].gather(1, (at + 1).clamp(max=turns.tokens.shape[1] - 1))
-        chosen = logp.gather(-1, chosen_ids.unsqueeze(-1)).squeeze(-1)
-        entropy = -(logp.exp() * logp).sum(-1)
-        gap = logp.max(-1).values - chosen
-        return TokenScores(*(x.masked_fill(~mask, 0.0) for x in (chosen, entropy, gap)))
+        row, step = true_positions(mask)
+        at = turns.prompt_length[rows][row] + step
+        # Only the positions that predict action tokens go through the head.
+        states, chosen = hidden[row, at - 1], turns.tokens[rows][row, at]
+        positions = chunk_positions(self.head.weight.shape[0])
+        scores = chosen_scores(self._head_function(), states, chosen, temperature, positions)
+        blank = torch.zeros(mask.shape, device=mask.device)
+        return TokenScores(*(blank.index_put((row, step), of_tokens) for of_tokens in scores))
 
     def scores(self, turns: AgentTurns, rows: slice, temperature: float) -> TokenScores:
         """Return ``token_scores`` after a forward pass."""
@@ -248,15 +267,32 @@ def update_blocks(adapter_of: Mapping[str, str], frozen: Collection[str]) -> dic
     return {adapter: sharers for adapter, sharers in blocks.items() if sharers[0] not in frozen}
 
 
+def longest(mask: Tensor) -> int:
+    """Return the largest number of True in a row of a mask [n, T].
+
+    On the meta device, whose tensors have no values, it is T.
+    """
+    return mask.shape[1] if mask.is_meta else int(mask.sum(-1).max())
+
+
+def true_positions(mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Return row and column, [A] each, of every True of a mask [n, T]; all positions on the meta device."""
+    if not mask.is_meta:
+        row, column = mask.nonzero(as_tuple=True)
+        return row, column
+    everywhere = torch.arange(mask.numel(), device=mask.device)
+    return everywhere // mask.shape[1], everywhere % mask.shape[1]
+
+
 def predicting_positions(turns: AgentTurns, rows: slice) -> Tensor:
     """Return [n, T], the position that predicts each action token: prompt_length - 1 + j for token j.
 
     Positions of padded tokens are clamped into the sequence; their scores must be masked.
     """
-    steps = torch.arange(turns.action_mask.shape[1])
+    mask = turns.action_mask
+    steps = torch.arange(mask.shape[1], device=mask.device)
     at = turns.prompt_length[rows].unsqueeze(-1) - 1 + steps
-    length = int(turns.token_mask[rows].sum(-1).max())
-    return at.clamp(max=length - 1)
+    return at.clamp(max=longest(turns.token_mask[rows]) - 1)
 
 
 def row_blocks(count: int, size: int) -> list[slice]:

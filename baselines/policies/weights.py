@@ -26,7 +26,7 @@ MODEL_CONFIG, MODEL_WEIGHTS = "config.json", "model.safetensors"
 
 @dataclass(frozen=True)
 class LoraSettings:
-    """Shape of the LoRA adapters, which are added to all linear layers: W + (alpha / rank) B A.
+    """Shape of the LoRA adapters, which are added to all linear layers that can have one: W + (alpha / rank) B A.
 
     Source: Hu et al. 2021, https://arxiv.org/abs/2106.09685.
 
@@ -67,7 +67,13 @@ class LoraWeights(nn.Module):
     ) -> None:
         super().__init__()
         self.trained = frozenset(trained)
-        config = LoraConfig(r=lora.rank, lora_alpha=lora.alpha, target_modules="all-linear", task_type="CAUSAL_LM")
+        config = LoraConfig(
+            r=lora.rank,
+            lora_alpha=lora.alpha,
+            target_modules="all-linear",
+            exclude_modules=_bypassed(base) or None,
+            task_type="CAUSAL_LM",
+        )
         with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)  # raised inside peft 0.21
             torch.manual_seed(seed)  # noqa: TID251 - peft initialises from the global generator, forked here
@@ -210,6 +216,16 @@ class FullWeights(nn.Module):
 
 
 Weights = LoraWeights | FullWeights
+
+
+def _bypassed(base: nn.Module) -> list[str]:
+    """Return the names of linear layers whose weights are read without calling the layer, which would skip an adapter.
+
+    These are the output projections of state-space layers (Mamba, Jamba, Bamba, Falcon-H1, ...), which their fused
+    kernels read.
+    """
+    parts = ("conv1d", "D", "out_proj")
+    return [f"{name}.out_proj" for name, m in base.named_modules() if all(hasattr(m, part) for part in parts)]
 
 
 def _bytes(state: dict[str, Tensor]) -> bytes:
