@@ -1,1 +1,1 @@
-"""Base models: the shipped tiny ones, SmolLM2, local folders and models of the hub."""
+"""Base models: the shipped tiny ones, small real ones from wheels, local folders and models of the hub."""

@@ -29,7 +29,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from baselines.models.load import CARD, sha256_of
+from baselines.models.card import CARD, sha256_of
 from baselines.models.tiny_tokenizer import tiny_tokenizer
 from marft_envs.mathematics.problems.relay import Relay
 from marft_envs.mathematics.problems.team_report import Report

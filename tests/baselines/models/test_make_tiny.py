@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from baselines.engine.prompts import render
-from baselines.models import load, make_tiny
+from baselines.models import make_tiny
+from baselines.models.card import CARD
 from baselines.models.load import load_model
 from baselines.models.make_tiny import (
     IGNORE,
@@ -91,7 +92,7 @@ def test_tiny_can_become_better_and_worse() -> None:
 
 
 def test_the_card_describes_the_shipped_model() -> None:
-    card = json.loads((load.SHIPPED[load.TINY] / load.CARD).read_text())
+    card = json.loads((SHIPPED[TINY] / CARD).read_text())
     warm = WarmStart(**card["warm_start"])
     assert warm == WarmStart(), "the shipped weights are those of the plain command"
     assert set(card["sha256"]) >= {"model.safetensors", "config.json", "tokenizer.json", "chat_template.jinja"}
