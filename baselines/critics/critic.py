@@ -28,6 +28,7 @@ Network = AdditiveCritic | HeadCritic | TransformerCritic
 _NETWORKS: dict[str, type[Network]] = {
     "additive": AdditiveCritic, "head": HeadCritic, "transformer": TransformerCritic
 }  # fmt: skip
+_REPLAY_DEVICE = torch.device("cpu")  # eight batches with a state per token do not fit beside a large model
 
 
 class TeamCritic:
@@ -39,13 +40,21 @@ class TeamCritic:
         sizes: Per base model, the width of its hidden states (with critic_network="transformer", its vocabulary).
         base_of: Per agent, the index of the base model that reads its turns.
         config: The arm's configuration.
-        seed: Seed of the initial weights.
+        seed: Seed of the initial weights, which are the same on every device.
+        device: Device of the networks. The replay buffer is in the main memory.
 
     Raises:
         ValueError: If one network would have to read the tokens of several tokenizers.
     """
 
-    def __init__(self, sizes: Sequence[int], base_of: Sequence[int], config: LearnerConfig, seed: int) -> None:
+    def __init__(
+        self,
+        sizes: Sequence[int],
+        base_of: Sequence[int],
+        config: LearnerConfig,
+        seed: int,
+        device: torch.device | str = "cpu",
+    ) -> None:
         network = config.critic_network
         if len(sizes) > 1 and config.critic == "central" and network != "additive":
             raise ValueError(
@@ -53,11 +62,11 @@ class TeamCritic:
                 "because the tokens of one history would come from several tokenizers"
             )
         generator = torch.Generator().manual_seed(seed)
-        self.config = config
+        self.config, self.device = config, torch.device(device)
         # The networks draw their initial weights one after another from one generator, in the order of the agents.
         bases_read = [tuple(range(len(sizes)))] if config.critic == "central" else [(base,) for base in base_of]
         shapes = [CriticShape(tuple(sizes), tuple(base_of), bases, config.credit == "token") for bases in bases_read]
-        self.networks = nn.ModuleList([_NETWORKS[network](shape, generator) for shape in shapes])
+        self.networks = nn.ModuleList([_NETWORKS[network](shape, generator) for shape in shapes]).to(self.device)
         self.optimizer = torch.optim.AdamW(
             self.networks.parameters(), lr=config.critic_learning_rate, weight_decay=config.critic_weight_decay
         )
@@ -70,7 +79,7 @@ class TeamCritic:
         """Return logits [B, K, U], each turn through its agent's network; 0 at padded turns."""
         if self.config.critic == "central":
             return self.networks[0](features, visible_turns(features.mask))
-        logits = torch.zeros(features.decisions.shape)
+        logits = torch.zeros(features.decisions.shape, device=features.decisions.device)
         for m, network in enumerate(self.networks):
             mine, (rows, columns), keep = features.of_agent(m)
             logits = logits.index_put((rows[keep], columns[keep]), network(mine, visible_turns(keep))[keep])
@@ -156,7 +165,7 @@ class TeamCritic:
         Returns:
             The mean loss of the last epoch; NaN if no step of it was finite.
         """
-        self.replay.append((features, values, returns))
+        self.replay.append((features.to(_REPLAY_DEVICE), values.to(_REPLAY_DEVICE), returns.to(_REPLAY_DEVICE)))
         losses: list[float] = []
         for _ in range(epochs):
             losses = [loss for batch in self.replay if math.isfinite(loss := self._step(*batch))]
@@ -178,11 +187,14 @@ class TeamCritic:
         self.networks.load_state_dict(state["networks"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.replay.clear()
-        self.replay.extend((TurnFeatures(**x), values, returns) for x, values, returns in state["replay"])
+        for x, values, returns in state["replay"]:
+            features = TurnFeatures(**x).to(_REPLAY_DEVICE)
+            self.replay.append((features, values.to(_REPLAY_DEVICE), returns.to(_REPLAY_DEVICE)))
         self.running_ev, self._started = state["running_ev"], state["started"]
         self.bad_steps = state["bad_steps"]
 
     def _step(self, features: TurnFeatures, old: Tensor, returns: Tensor) -> float:
+        features, old, returns = features.to(self.device), old.to(self.device), returns.to(self.device)
         chosen = features.decisions
         logits = self.logits(features)[chosen]
         if self.config.value_loss == "bce":
@@ -212,4 +224,4 @@ def each_position(
 def visible_turns(mask: Tensor) -> Tensor:
     """Return [B, K, K] bool, True where turn k reads turn j: j < k and both count. mask: [B, K]."""
     k = mask.shape[1]
-    return torch.ones(k, k, dtype=torch.bool).tril(-1) & mask.unsqueeze(1) & mask.unsqueeze(2)
+    return torch.ones(k, k, dtype=torch.bool, device=mask.device).tril(-1) & mask.unsqueeze(1) & mask.unsqueeze(2)

@@ -8,36 +8,48 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import partial, reduce
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from baselines.critics.token_statistics import (
+    MESSAGE_STATISTICS,
+    RUNNING_STATISTICS,
+    message_statistics,
+    running_statistics,
+)
 from baselines.learner_config import LearnerConfig
 from baselines.policies.policy import Policies, SharedBasePolicy, TokenScores, predicting_positions, row_blocks
 from baselines.trajectory import AgentTurns, Batch, own_turns, stack_padded
 
-ACTION_STATES = 3
-"""Hidden states of a message that the additive critic reads: those of its first tokens."""
-SCALARS = 3
-"""Raw numbers per message or token: log-probability, distance from the mode, whether it is the mode."""
+_FIRST_TOKENS = 3
+MESSAGE_STATES = 1 + _FIRST_TOKENS + 2
+"""Hidden states in the encoding of a message: at the end of its prompt, at its first tokens and at its last token, and
+the mean over its tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnFeatures:
     """The critic's inputs for every turn of a batch. They carry no gradient, so they can be stored and replayed.
 
+    The states and statistics are in 16 bits if the base model is, else in fp32. With b = 2 or 4 bytes, a batch has
+
+        B K b ((1 + MESSAGE_STATES) H + MESSAGE_STATISTICS)    bytes at action level, and in addition
+        B K T b (H + RUNNING_STATISTICS)                       bytes at token level.
+
     Attributes:
         prompt: [B, K, H] hidden state at the end of the prompt; with a "head" critic, at the end of history and prompt.
-        message: [B, K, (1 + ACTION_STATES) H + SCALARS] encoding of the turn's message.
+        message: [B, K, MESSAGE_STATES H + MESSAGE_STATISTICS] encoding of the turn's message.
         mask: [B, K] bool.
         agent: [B, K] index of the agent.
         round: [B, K] number of the round, from 0.
         target: [B, K] Monte-Carlo return in [0, 1].
         decisions: [B, K, U] bool, the decisions of each turn. U = 1 if the action is one decision.
-        within: [B, K, T, H + SCALARS] encoding of what comes before each token of the action; None if the action is one
-            decision.
+        within: [B, K, T, H + RUNNING_STATISTICS] encoding of what comes before each token of the action; None if the
+            action is one decision.
         history: [B, K, L] tokens of history, prompt and action, for a "transformer" critic; else None.
         length: [B, K] number of those tokens that come before the action; None like ``history``.
     """
@@ -52,6 +64,11 @@ class TurnFeatures:
     within: Tensor | None = None
     history: Tensor | None = None
     length: Tensor | None = None
+
+    def to(self, device: torch.device) -> TurnFeatures:
+        """Return the features on a device."""
+        moved = {f.name: getattr(self, f.name) for f in fields(self)}
+        return TurnFeatures(**{name: None if x is None else x.to(device) for name, x in moved.items()})
 
     def of_agent(self, index: int) -> tuple[TurnFeatures, tuple[Tensor, Tensor], Tensor]:
         """Return one agent's turns along its own time index.
@@ -103,27 +120,30 @@ def turn_features(hidden: Tensor, scores: TokenScores, turns: AgentTurns, rows: 
         rows: The n turns among them.
 
     Returns:
-        ``prompt`` [n, H], ``message`` [n, (1 + ACTION_STATES) H + SCALARS], and ``within`` [n, T, H + SCALARS], in
-        which the entry of token j depends on the tokens before j only.
+        ``prompt`` [n, H], ``message`` [n, MESSAGE_STATES H + MESSAGE_STATISTICS], and ``within``
+        [n, T, H + RUNNING_STATISTICS], in which the entry of token j depends on the tokens before j only.
     """
-    mask = turns.action_mask[rows]
-    at = predicting_positions(turns, rows)
-    states = hidden.gather(1, at.unsqueeze(-1).expand(-1, -1, hidden.shape[-1])).float()
-    prompt = states[:, 0]
-    # states[:, j] is read at position prompt_length - 1 + j, which predicts action token j. So states[:, 0] is the end
-    # of the prompt, and states[:, 1 + j] is the state *of* action token j: it exists if token j + 1 is predicted there.
-    following = states[:, 1 : 1 + ACTION_STATES] * mask[:, 1 : 1 + ACTION_STATES].unsqueeze(-1)
-    missing = ACTION_STATES - following.shape[1]
-    following = functional.pad(following, (0, 0, 0, missing))
-    whole = _scalars(scores.logprobs.sum(-1), scores.gap.sum(-1))
-    # The sums before each token are shifted, not computed as "sum minus own": rounding would leak the token itself.
-    before = _scalars(*(functional.pad(x.cumsum(-1)[:, :-1], (1, 0)) for x in (scores.logprobs, scores.gap)))
-    return prompt, torch.cat([prompt, following.flatten(1), whole], -1), torch.cat([states, before], -1)
+    mask, at = turns.action_mask[rows], predicting_positions(turns, rows)
+    before = _states_at(hidden, at)  # the state that predicts each token, which is that of the token before it
+    own = _states_at(hidden, (at + 1).clamp(max=hidden.shape[1] - 1)) * mask.unsqueeze(-1)
+    count = mask.sum(-1)
+    last = _states_at(own, (count - 1).clamp(min=0).unsqueeze(-1))
+    mean = own.sum(1, keepdim=True, dtype=torch.float32) / count.clamp(min=1).view(-1, 1, 1)
+    first = functional.pad(own[:, :_FIRST_TOKENS], (0, 0, 0, max(_FIRST_TOKENS - own.shape[1], 0)))
+    states = torch.cat([before[:, :1], first, last, mean], 1).flatten(1)
+    message = torch.cat([states, message_statistics(scores, mask, turns.truncated[rows])], -1)
+    return before[:, 0].float(), message, torch.cat([before, running_statistics(scores, mask)], -1)
 
 
-def _scalars(logprob: Tensor, gap: Tensor) -> Tensor:
-    """Return [..., SCALARS]: log-probability, distance from the mode, whether it is the mode; bounded and scaled."""
-    return torch.stack([logprob.clamp(min=-20) / 5, gap.clamp(max=20) / 5, (gap < 1e-6).float()], -1)
+def _states_at(hidden: Tensor, at: Tensor) -> Tensor:
+    """Return the states [n, m, H] at positions ``at`` [n, m] of hidden [n, L, H]."""
+    return hidden.gather(1, at.unsqueeze(-1).expand(-1, -1, hidden.shape[-1]))
+
+
+def _stored_dtype(policy: Policies) -> torch.dtype:
+    """Return the precision in which the features are stored: 16 bits if all base models have that type."""
+    of_each = [next(policy.of(agent).head.parameters()).dtype for agent in policy.agents]
+    return reduce(torch.promote_types, of_each)
 
 
 @torch.no_grad()
@@ -149,9 +169,10 @@ def read_reference(
     """
     width, shape = max(policy.hidden_sizes), batch.mask.shape
     decisions = decision_mask(batch, config)
-    prompt = torch.zeros(*shape, width)
-    message = torch.zeros(*shape, (1 + ACTION_STATES) * width + SCALARS)
-    within = torch.zeros(*decisions.shape, width + SCALARS) if config.credit == "token" else None
+    empty = partial(torch.zeros, dtype=_stored_dtype(policy), device=batch.mask.device)
+    prompt = empty(*shape, width)
+    message = empty(*shape, MESSAGE_STATES * width + MESSAGE_STATISTICS)
+    within = empty(*decisions.shape, width + RUNNING_STATISTICS) if config.credit == "token" else None
     inputs, history, length = batch.critic_turns or batch.turns, None, None
     if config.critic_network == "head":
         inputs = _histories(policy, batch, inputs, config)
@@ -164,10 +185,10 @@ def read_reference(
         for block, hidden, scores in _passes(own, inputs[agent], temperature, rows):
             index = turns.episode[block], turns.slot[block]
             at_prompt, at_message, inside = turn_features(hidden, scores, inputs[agent], block)
-            prompt[(*index, slice(at_prompt.shape[-1]))] = at_prompt
-            message[(*index, slice(at_message.shape[-1]))] = at_message
+            prompt[(*index, slice(at_prompt.shape[-1]))] = at_prompt.to(prompt.dtype)
+            message[(*index, slice(at_message.shape[-1]))] = at_message.to(message.dtype)
             if within is not None:
-                within[(*index, slice(inside.shape[1]), slice(inside.shape[2]))] = inside
+                within[(*index, slice(inside.shape[1]), slice(inside.shape[2]))] = inside.to(within.dtype)
             parts.append(scores.logprobs)
         if inputs is not batch.turns:
             parts = [scores.logprobs for _, _, scores in _passes(own, turns, temperature, rows)]
@@ -215,8 +236,8 @@ def _histories(
 def _tokens(batch: Batch, turns: dict[str, AgentTurns]) -> tuple[Tensor, Tensor]:
     """Return the tokens of all turns [B, K, L], and how many of them come before each action [B, K]."""
     longest = max(part.tokens.shape[1] for part in turns.values())
-    history = torch.zeros(*batch.mask.shape, longest, dtype=torch.long)
-    length = torch.zeros(batch.mask.shape, dtype=torch.long)
+    history = batch.agent_index.new_zeros(*batch.mask.shape, longest)
+    length = torch.zeros_like(batch.agent_index)
     for part in turns.values():
         history[part.episode, part.slot, : part.tokens.shape[1]] = part.tokens
         length[part.episode, part.slot] = part.prompt_length
@@ -228,7 +249,7 @@ def _prompt_ends(policy: SharedBasePolicy, turns: AgentTurns, rows: int) -> Iter
     for block in row_blocks(len(turns), rows):
         with policy.use(None):
             hidden = policy.hidden(turns, block)
-        yield hidden[torch.arange(len(hidden)), turns.prompt_length[block] - 1].float()
+        yield hidden[torch.arange(len(hidden), device=hidden.device), turns.prompt_length[block] - 1].float()
 
 
 def _passes(
@@ -250,7 +271,7 @@ def decision_mask(batch: Batch, config: LearnerConfig) -> Tensor:
     if config.credit == "action":
         return batch.mask.unsqueeze(-1)
     longest = max(turns.action_mask.shape[1] for turns in batch.turns.values())
-    mask = torch.zeros(*batch.mask.shape, longest, dtype=torch.bool)
+    mask = batch.mask.new_zeros(*batch.mask.shape, longest)
     for turns in batch.turns.values():
         mask[turns.episode, turns.slot, : turns.action_mask.shape[1]] = turns.action_mask
     return mask
@@ -294,6 +315,6 @@ def _with_history(
     if not rows:
         return turns
     tokens = stack_padded([row.unsqueeze(0) for row in rows])
-    lengths = torch.tensor([len(row) for row in rows]).unsqueeze(-1)
-    token_mask = torch.arange(tokens.shape[1]) < lengths
+    lengths = torch.tensor([len(row) for row in rows], device=tokens.device).unsqueeze(-1)
+    token_mask = torch.arange(tokens.shape[1], device=tokens.device) < lengths
     return replace(turns, tokens=tokens, token_mask=token_mask, prompt_length=prompt_length)

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from baselines.critics.features import ACTION_STATES, SCALARS, TurnFeatures
+from baselines.critics.features import MESSAGE_STATES, TurnFeatures
+from baselines.critics.token_statistics import MESSAGE_STATISTICS, RUNNING_STATISTICS
 
 _WIDTH = 64
 _ROUNDS = 8  # later rounds and longer distances share the last weight
@@ -59,14 +60,15 @@ class AdditiveCritic(nn.Module):
         # The order psi, phi, chi fixes which numbers of the generator each network gets.
         for base in shape.bases:
             size = shape.sizes[base]
-            self.psi[str(base)] = _MLP(size, 0, generator)
-            self.phi[str(base)] = _MLP((1 + ACTION_STATES) * size, SCALARS, generator)
+            self.psi[str(base)] = _MLP(size, 1, 0, generator)
+            self.phi[str(base)] = _MLP(size, MESSAGE_STATES, MESSAGE_STATISTICS, generator)
             if shape.by_token:
-                self.chi[str(base)] = _MLP(size, SCALARS, generator)
+                self.chi[str(base)] = _MLP(size, 1, RUNNING_STATISTICS, generator)
         self.counts = nn.Parameter(torch.zeros(_ROUNDS, _ROUNDS))
         self.several: Tensor  # whether the network has read a second round
         self.register_buffer("several", torch.zeros((), dtype=torch.bool))
-        self.base_of = torch.tensor(shape.base_of)
+        self.base_of: Tensor  # a buffer, so that it moves with the network; the configuration has it, no checkpoint
+        self.register_buffer("base_of", torch.tensor(shape.base_of), persistent=False)
 
     def forward(self, features: TurnFeatures, visible: Tensor) -> Tensor:
         """Return logits [B, K, U].
@@ -78,12 +80,11 @@ class AdditiveCritic(nn.Module):
         base = self.base_of[features.agent]
         contribution = _by_base(self.phi, features.message, base) * features.mask
         own = self.bias[features.agent] + _by_base(self.psi, features.prompt, base)
-        weight = visible.to(contribution.dtype)
         # Once several rounds have occurred, the weights apply to every batch. Deciding it per batch would make the
         # value of an episode depend on the other episodes in its batch.
         self.several |= features.round.any()
-        if bool(self.several):
-            weight = weight * self._round_weights(features.round)
+        learned = self._round_weights(features.round)
+        weight = visible * torch.where(self.several, learned, torch.ones_like(learned))
         turn = own + (weight @ contribution.unsqueeze(-1)).squeeze(-1)
         return turn.unsqueeze(-1) + within_turn(self.chi, features, base)
 
@@ -114,10 +115,11 @@ class HeadCritic(nn.Module):
         self.bias = nn.Parameter(torch.zeros(len(shape.base_of)))
         self.psi, self.chi = nn.ModuleDict(), nn.ModuleDict()
         for base in shape.bases:
-            self.psi[str(base)] = _MLP(shape.sizes[base], 0, generator)
+            self.psi[str(base)] = _MLP(shape.sizes[base], 1, 0, generator)
             if shape.by_token:
-                self.chi[str(base)] = _MLP(shape.sizes[base], SCALARS, generator)
-        self.base_of = torch.tensor(shape.base_of)
+                self.chi[str(base)] = _MLP(shape.sizes[base], 1, RUNNING_STATISTICS, generator)
+        self.base_of: Tensor  # a buffer, so that it moves with the network; the configuration has it, no checkpoint
+        self.register_buffer("base_of", torch.tensor(shape.base_of), persistent=False)
 
     def forward(self, features: TurnFeatures, visible: Tensor) -> Tensor:
         """Return logits [B, K, U]. ``visible`` is not used."""
@@ -131,7 +133,7 @@ def _by_base(networks: nn.ModuleDict, x: Tensor, base: Tensor) -> Tensor:
 
     A network reads the first columns of x, as many as it has inputs: x is as wide as the widest base needs.
     """
-    total = torch.zeros(x.shape[:-1])
+    total = torch.zeros(x.shape[:-1], device=x.device)
     for number, network in networks.items():
         assert isinstance(network, _MLP)
         total = total + network(x[..., : network.inputs]).squeeze(-1) * (base == int(number))
@@ -145,28 +147,37 @@ def within_turn(chi: nn.ModuleDict, features: TurnFeatures, base: Tensor) -> Ten
     (docs/reference/algorithms.md, section 3).
     """
     if features.within is None:
-        return torch.zeros(features.decisions.shape)
+        return torch.zeros(features.decisions.shape, device=features.decisions.device)
     added = _by_base(chi, features.within, base.unsqueeze(-1))
     return torch.cat([torch.zeros_like(added[..., :1]), added[..., 1:]], -1)
 
 
 class _MLP(nn.Module):
-    """Two layers on normalised hidden states and ``scalars`` raw numbers; the initial output is near zero."""
+    """Two layers on ``blocks`` normalised hidden states and ``statistics`` numbers; the initial output is near zero.
 
-    def __init__(self, states: int, scalars: int, generator: torch.Generator) -> None:
+    Args:
+        size: Width of a hidden state.
+        blocks: Number of hidden states, which are the first columns of the input.
+        statistics: Number of the columns behind them.
+        generator: Source of the initial weights.
+    """
+
+    def __init__(self, size: int, blocks: int, statistics: int, generator: torch.Generator) -> None:
         super().__init__()
-        self.states, self.inputs = states, states + scalars
-        self.norm = nn.LayerNorm(states, elementwise_affine=False)
-        self.inner = nn.Linear(states + scalars, _WIDTH)
+        self.blocks, self.states, self.inputs = blocks, blocks * size, blocks * size + statistics
+        self.norm = nn.LayerNorm(size, elementwise_affine=False)
+        self.inner = nn.Linear(self.inputs, _WIDTH)
         self.outer = nn.Linear(_WIDTH, 1)
         with torch.no_grad():
-            bound = (states + scalars) ** -0.5
+            bound = self.inputs**-0.5
             self.inner.weight.uniform_(-bound, bound, generator=generator)
             self.inner.bias.zero_()
             self.outer.weight.uniform_(-0.1 * _WIDTH**-0.5, 0.1 * _WIDTH**-0.5, generator=generator)
             self.outer.bias.zero_()
 
     def forward(self, x: Tensor) -> Tensor:
-        # Only the hidden states are normalised: the scalars are few, and their size is their meaning.
-        states = self.norm(x[..., : self.states])
+        x = x.float()  # stored features may have 16 bits
+        # Each state on its own, so that the others, or a missing one, do not change its scale. The statistics are not
+        # normalised: they are few, and their size is their meaning.
+        states = self.norm(x[..., : self.states].unflatten(-1, (self.blocks, -1))).flatten(-2)
         return self.outer(torch.relu(self.inner(torch.cat([states, x[..., self.states :]], -1))))

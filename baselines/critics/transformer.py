@@ -50,14 +50,15 @@ class TransformerCritic(nn.Module):
     def forward(self, features: TurnFeatures, visible: Tensor) -> Tensor:
         """Return logits [B, K, U], 0 at padded turns. ``visible`` is not used."""
         assert features.history is not None and features.length is not None
-        logits, mask = torch.zeros(features.decisions.shape), features.mask
+        mask = features.mask
+        logits = torch.zeros(features.decisions.shape, device=mask.device)
         if not bool(mask.any()):
             return logits
         ids, length = features.history[mask], features.length[mask]
         ids = ids[:, : int(length.max()) + logits.shape[-1] - 1]  # the last decision's value needs no later token
         states = self.norm(self._states(ids))
         # Decision j is read at position length - 1 + j, the last token that comes before it.
-        at = length.unsqueeze(-1) - 1 + torch.arange(logits.shape[-1])
+        at = length.unsqueeze(-1) - 1 + torch.arange(logits.shape[-1], device=length.device)
         at = at.clamp(max=ids.shape[1] - 1)
         decided = self.outer(states).squeeze(-1).gather(1, at) + self.bias[features.agent[mask]].unsqueeze(-1)
         return logits.masked_scatter(mask.unsqueeze(-1).expand_as(logits), decided)
@@ -65,14 +66,14 @@ class TransformerCritic(nn.Module):
     def _states(self, ids: Tensor) -> Tensor:
         """Return [N, L, width] from [N, L]. Padding is on the right, so the causal mask hides it from every token."""
         longest = ids.shape[1]
-        x = self.embedding(ids) + _positions(longest)
-        causal = nn.Transformer.generate_square_subsequent_mask(longest)
+        x = self.embedding(ids) + _positions(longest, ids.device)
+        causal = nn.Transformer.generate_square_subsequent_mask(longest, device=ids.device)
         states: Tensor = self.layers(x, mask=causal, is_causal=True)
         return states
 
 
-def _positions(length: int) -> Tensor:
+def _positions(length: int, device: torch.device) -> Tensor:
     """Return sinusoidal position encodings [L, width] (section 3.5, Vaswani et al. 2017, arXiv 1706.03762)."""
-    position = torch.arange(length).unsqueeze(-1)
-    rate = torch.exp(torch.arange(0, _WIDTH, 2) * (-math.log(10_000.0) / _WIDTH))
+    position = torch.arange(length, device=device).unsqueeze(-1)
+    rate = torch.exp(torch.arange(0, _WIDTH, 2, device=device) * (-math.log(10_000.0) / _WIDTH))
     return torch.stack([(position * rate).sin(), (position * rate).cos()], -1).flatten(1)

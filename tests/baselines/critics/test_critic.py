@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from baselines.critics.critic import TeamCritic, visible_turns
-from baselines.critics.features import ACTION_STATES, SCALARS, TurnFeatures
+from baselines.critics.features import MESSAGE_STATES, TurnFeatures
+from baselines.critics.token_statistics import MESSAGE_STATISTICS, RUNNING_STATISTICS
 from baselines.functional.losses import explained_variance
 from baselines.ladder import arm
 
@@ -16,7 +17,7 @@ H, B, K = 8, 512, 4
 def features(seed=0):
     """Return features of one round of turns a, b, a, b, whose target depends on the message of the second turn only."""
     g = torch.Generator().manual_seed(seed)
-    message = torch.randn(B, K, (1 + ACTION_STATES) * H + SCALARS, generator=g)
+    message = torch.randn(B, K, MESSAGE_STATES * H + MESSAGE_STATISTICS, generator=g)
     good = torch.rand(B, generator=g) < 0.5
     message[:, 1, -1] = good.float() * 4 - 2
     return TurnFeatures(
@@ -95,7 +96,7 @@ def test_each_base_model_has_its_own_networks():
     wide = replace(
         f,
         prompt=torch.randn(B, K, 2 * H, generator=g),
-        message=torch.randn(B, K, (1 + ACTION_STATES) * 2 * H + SCALARS, generator=g),
+        message=torch.randn(B, K, MESSAGE_STATES * 2 * H + MESSAGE_STATISTICS, generator=g),
     )
     before = c.values(wide)
 
@@ -180,3 +181,35 @@ def test_replay_keeps_the_last_batches():
         f = features(seed)
         c.train(f, c.values(f), f.target.unsqueeze(-1), 1)
     assert len(c.replay) == 3 and torch.equal(c.replay[-1][0].message, features(4).message)
+
+
+def token_features():
+    g = torch.Generator().manual_seed(2)
+    within = torch.randn(B, K, 3, H + RUNNING_STATISTICS, generator=g)
+    return replace(features(), decisions=torch.ones(B, K, 3, dtype=torch.bool), within=within)
+
+
+@pytest.mark.parametrize("network", ["additive", "head"])
+def test_values_and_gradients_are_computed_on_the_device_of_the_inputs(network):
+    """On the meta device, an operation with a tensor of the CPU is an error."""
+    config = arm("marft_token").with_settings({"critic_network": network})
+    c = TeamCritic((H, H), (0, 1), config if network == "additive" else replace(config, critic="own", bootstrap="own"), seed=0, device="meta")
+    f = token_features().to(torch.device("meta"))
+    logits = c.networks[0](f, visible_turns(f.mask))
+    logits.sum().backward()
+    assert logits.device.type == "meta" and logits.shape == (B, K, 3)
+    assert all(b.device.type == "meta" for b in c.networks.buffers())
+
+
+def test_each_state_of_a_message_is_normalised_on_its_own():
+    """Scaling one of the states, or a missing one, must not change what the network reads of the others."""
+    c, f = critic(), features()
+    scaled = f.message.clone()
+    scaled[..., :H] *= 50.0
+    assert torch.allclose(c.values(f), c.values(replace(f, message=scaled)), atol=1e-4)
+
+
+def test_a_checkpoint_without_the_bases_of_the_agents_can_be_loaded():
+    """The configuration says which base reads an agent's turns, so it is no part of a checkpoint."""
+    names = critic().state_dict()["networks"]
+    assert not any("base_of" in name for name in names)
