@@ -95,6 +95,22 @@ def test_groups_without_variance_are_dropped():
     assert torch.equal(advantages[:, 0], advantages[:, 1])
 
 
+def test_a_group_whose_members_differ_in_the_penalty_alone_is_dropped():
+    batch = batch_of([[1, 1]] * 2, [[0, 1]] * 2, [[0, 0]] * 2, [1.0, 1.0], group=[0, 0])
+    penalty = torch.tensor([[0.0, 0.0], [0.0, 0.5]]).unsqueeze(-1)
+    _, keep = group_credit(batch, batch.mask.unsqueeze(-1), penalty)
+    assert keep.tolist() == [False, False], "a group without a difference in score is kept because of its KL"
+
+
+def test_the_end_of_a_truncated_episode_is_discounted_to_each_turn():
+    """The value .8 follows two rounds at gamma .5: .8 * .5 after the last turn, .8 * .25 a round earlier."""
+    batch = replace(batch_of([[1, 1]], [[0, 0]], [[0, 1]], [0.0]), terminated=torch.zeros(1, 2, dtype=torch.bool))
+    returns = monte_carlo_returns(batch, arm("ippo").with_settings({"gamma": 0.5}), torch.full((1, 2), 0.8))
+    torch.testing.assert_close(
+        returns, torch.tensor([[0.2, 0.4]]), msg=lambda text: f"the final value is not discounted\n{text}"
+    )
+
+
 def test_token_decisions_of_a_turn_form_a_chain():
     """Two turns of 2 and 1 tokens, lam = gamma = 1: every token has R - V, and the padded token 0."""
     decisions = torch.tensor([[[True, True], [True, False]]])
