@@ -12,7 +12,7 @@ WORKERS ?= auto
 export OMP_NUM_THREADS ?= 1
 export HF_HUB_DISABLE_TELEMETRY := 1
 
-.PHONY: setup compare test test-all test-interop check docs clean
+.PHONY: setup compare test test-all test-interop test-mutations check docs clean
 
 setup: $(STAMP)
 
@@ -36,6 +36,9 @@ test-all: setup
 
 test-interop: setup
 	$(BIN)/python -m pytest -m interop tests/interop
+
+test-mutations: setup
+	$(BIN)/python -m tests.mutations
 
 check: setup
 	$(BIN)/ruff check .
