@@ -22,8 +22,9 @@ from baselines.critics.token_statistics import (
     running_statistics,
 )
 from baselines.learner_config import LearnerConfig
-from baselines.policies.policy import Policies, SharedBasePolicy, TokenScores, predicting_positions, row_blocks
-from baselines.trajectory import AgentTurns, Batch, own_turns, stack_padded
+from baselines.policies.micro_batches import MicroBatches, in_order
+from baselines.policies.policy import Policies, SharedBasePolicy, TokenScores, predicting_positions
+from baselines.trajectory import AgentTurns, Batch, own_turns, select, stack_padded
 
 _FIRST_TOKENS = 3
 MESSAGE_STATES = 1 + _FIRST_TOKENS + 2
@@ -148,7 +149,7 @@ def _stored_dtype(policy: Policies) -> torch.dtype:
 
 @torch.no_grad()
 def read_reference(
-    policy: Policies, batch: Batch, config: LearnerConfig, target: Tensor, temperature: float, rows: int
+    policy: Policies, batch: Batch, config: LearnerConfig, target: Tensor, temperature: float, passes: MicroBatches
 ) -> tuple[TurnFeatures, dict[str, Tensor]]:
     """Run the frozen reference model over a batch.
 
@@ -162,7 +163,7 @@ def read_reference(
         config: The arm's configuration.
         target: [B, K] Monte-Carlo returns.
         temperature: The sampling temperature.
-        rows: Turns per forward pass.
+        passes: Divides turns into forward passes.
 
     Returns:
         The features, and for each agent log pi_0 of its action tokens, [N, T].
@@ -180,19 +181,21 @@ def read_reference(
         history, length = _tokens(batch, _histories(policy, batch, inputs, config))
     logprobs = {}
     for agent, turns in batch.turns.items():
-        parts: list[Tensor] = []
         own = policy.of(agent)
-        for block, hidden, scores in _passes(own, inputs[agent], temperature, rows):
+        blocks, parts = [], []
+        for block, part, hidden, scores in _read(own, inputs[agent], temperature, passes):
             index = turns.episode[block], turns.slot[block]
-            at_prompt, at_message, inside = turn_features(hidden, scores, inputs[agent], block)
+            at_prompt, at_message, inside = turn_features(hidden, scores, part, slice(None))
             prompt[(*index, slice(at_prompt.shape[-1]))] = at_prompt.to(prompt.dtype)
             message[(*index, slice(at_message.shape[-1]))] = at_message.to(message.dtype)
             if within is not None:
                 within[(*index, slice(inside.shape[1]), slice(inside.shape[2]))] = inside.to(within.dtype)
+            blocks.append(block)
             parts.append(scores.logprobs)
         if inputs is not batch.turns:
-            parts = [scores.logprobs for _, _, scores in _passes(own, turns, temperature, rows)]
-        logprobs[agent] = torch.cat(parts) if parts else turns.behaviour
+            found = [(block, scores.logprobs) for block, _, _, scores in _read(own, turns, temperature, passes)]
+            blocks, parts = [block for block, _ in found], [part for _, part in found]
+        logprobs[agent] = in_order(blocks, parts) if parts else turns.behaviour
     features = TurnFeatures(
         prompt, message, batch.mask, batch.agent_index, batch.round_index, target, decisions, within, history, length
     )
@@ -200,7 +203,7 @@ def read_reference(
 
 
 @torch.no_grad()
-def read_views(policy: Policies, batch: Batch, config: LearnerConfig, rows: int) -> list[dict[str, Tensor]]:
+def read_views(policy: Policies, batch: Batch, config: LearnerConfig, passes: MicroBatches) -> list[dict[str, Tensor]]:
     """Return the critic's inputs for the final views of truncated episodes.
 
     Views are read exactly as the prompts of the batch are, because a bootstrap value is only comparable to values of
@@ -210,7 +213,7 @@ def read_views(policy: Policies, batch: Batch, config: LearnerConfig, rows: int)
         policy: The policies.
         batch: A batch with views.
         config: The arm's configuration.
-        rows: Turns per forward pass.
+        passes: Divides turns into forward passes.
 
     Returns:
         For each agent, the fields of ``TurnFeatures`` of its view, [F, ...] each.
@@ -222,7 +225,7 @@ def read_views(policy: Policies, batch: Batch, config: LearnerConfig, rows: int)
     when = {"round": batch.views.round}
     if config.critic_network == "transformer":
         return [{"history": turns[a].tokens, "length": turns[a].prompt_length} | when for a in batch.agents]
-    return [{"prompt": torch.cat(list(_prompt_ends(policy.of(a), turns[a], rows)))} | when for a in batch.agents]
+    return [{"prompt": _prompt_ends(policy.of(a), turns[a], passes)} | when for a in batch.agents]
 
 
 def _histories(
@@ -244,23 +247,28 @@ def _tokens(batch: Batch, turns: dict[str, AgentTurns]) -> tuple[Tensor, Tensor]
     return history, length
 
 
-def _prompt_ends(policy: SharedBasePolicy, turns: AgentTurns, rows: int) -> Iterator[Tensor]:
-    """Yield the reference model's hidden states [n, H] at the ends of the prompts, block by block."""
-    for block in row_blocks(len(turns), rows):
+def _prompt_ends(policy: SharedBasePolicy, turns: AgentTurns, passes: MicroBatches) -> Tensor:
+    """Return the reference model's hidden states [N, H] at the ends of the prompts."""
+    blocks, parts = [], []
+    for block in passes.blocks(policy, turns):
+        part = select(turns, block.rows)
         with policy.use(None):
-            hidden = policy.hidden(turns, block)
-        yield hidden[torch.arange(len(hidden), device=hidden.device), turns.prompt_length[block] - 1].float()
+            hidden = policy.hidden(part, slice(None))
+        parts.append(hidden[torch.arange(len(hidden), device=hidden.device), part.prompt_length - 1].float())
+        blocks.append(block.rows)
+    return in_order(blocks, parts)
 
 
-def _passes(
-    policy: SharedBasePolicy, turns: AgentTurns, temperature: float, rows: int
-) -> Iterator[tuple[slice, Tensor, TokenScores]]:
-    """Yield blocks of rows with the reference model's hidden states and token scores."""
-    for block in row_blocks(len(turns), rows):
+def _read(
+    policy: SharedBasePolicy, turns: AgentTurns, temperature: float, passes: MicroBatches
+) -> Iterator[tuple[Tensor, AgentTurns, Tensor, TokenScores]]:
+    """Yield the rows of each pass, their turns, and the reference model's hidden states and token scores."""
+    for block in passes.blocks(policy, turns):
+        part = select(turns, block.rows)
         with policy.use(None):
-            hidden = policy.hidden(turns, block)
-            scores = policy.token_scores(hidden, turns, block, temperature)
-        yield block, hidden, scores
+            hidden = policy.hidden(part, slice(None))
+            scores = policy.token_scores(hidden, part, slice(None), temperature)
+        yield block.rows, part, hidden, scores
 
 
 def decision_mask(batch: Batch, config: LearnerConfig) -> Tensor:

@@ -1,6 +1,6 @@
 """The policies' part of an update: log-probabilities by the training path, and the training epochs of one adapter.
 
-Axes: N turns of one agent, n turns of a minibatch or block, U decisions of a turn, T tokens of an action.
+Axes: N turns of one agent, n turns of a minibatch or of a pass, U decisions of a turn, T tokens of an action.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from baselines.functional.losses import adapted_coefficient, clipped_policy_loss
 from baselines.functional.options import Normalization
 from baselines.functional.ratios import action_logprob, step_monitor
 from baselines.learner_config import LearnerConfig
-from baselines.policies.policy import Policies, row_blocks
+from baselines.policies.checkpointing import checkpointed
+from baselines.policies.micro_batches import MicroBatches, in_order
+from baselines.policies.policy import Policies, SharedBasePolicy
 from baselines.trajectory import AgentTurns, concatenate, select, stack_padded
 
 
@@ -72,8 +74,8 @@ class Actor:
         policy: The team's policies.
         config: The arm's configuration.
         temperature: The sampling temperature, used for every log-probability.
-        rows: Turns per forward pass; gradients are accumulated over the passes of a minibatch.
-        generator: Source of the order of the minibatches.
+        passes: Divides turns into forward passes; gradients are accumulated over the passes of a minibatch.
+        generator: Source of the order of the minibatches, on the CPU, so that the order is the same on every device.
     """
 
     def __init__(
@@ -82,27 +84,32 @@ class Actor:
         config: LearnerConfig,
         *,
         temperature: float,
-        rows: int,
+        passes: MicroBatches,
         generator: torch.Generator,
     ) -> None:
-        self.policy, self.config, self.temperature, self.rows = policy, config, temperature, rows
+        self.policy, self.config, self.temperature, self.passes = policy, config, temperature, passes
         self.generator = generator
         self.optimizers = {
             adapter: torch.optim.Adam(policy.of(sharers[0]).adapter_parameters(sharers[0]), lr=config.learning_rate)
             for adapter, sharers in policy.blocks.items()
         }
+        self.scalers = {adapter: loss_scaler(policy.of(sharers[0])) for adapter, sharers in policy.blocks.items()}
         self.beta = dict.fromkeys(policy.agents, config.kl_coefficient)
-        self.counts = {"optimiser_steps": 0, "early_stops": 0, "bad_steps": 0, "trained_tokens": 0}
+        self.counts = {
+            "optimiser_steps": 0, "early_stops": 0, "bad_steps": 0, "overflow_steps": 0, "trained_tokens": 0
+        }  # fmt: skip
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the optimisers' state, the agents' KL coefficients and the counters."""
+        """Return the state of optimisers and loss scalers, the agents' KL coefficients and the counters."""
         optimizers = {adapter: optimizer.state_dict() for adapter, optimizer in self.optimizers.items()}
-        return {"optimizers": optimizers, "beta": dict(self.beta), "counts": dict(self.counts)}
+        scalers = {adapter: scaler.state_dict() for adapter, scaler in self.scalers.items()}
+        return {"optimizers": optimizers, "scalers": scalers, "beta": dict(self.beta), "counts": dict(self.counts)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore what ``state_dict`` returned."""
         for adapter, optimizer in self.optimizers.items():
             optimizer.load_state_dict(state["optimizers"][adapter])
+            self.scalers[adapter].load_state_dict(state["scalers"][adapter])
         self.beta, self.counts = dict(state["beta"]), dict(state["counts"])
 
     # ---- log-probabilities
@@ -114,11 +121,16 @@ class Actor:
         Old and new log-probabilities both come from this path, never from the sampler: the sampler's differ slightly
         (KV cache, left padding), and the ratio before the first step must be 1.
         """
+        return self.passes.repeat(lambda: self._token_logprobs(agent, turns)) if len(turns) else turns.behaviour
+
+    def _token_logprobs(self, agent: str, turns: AgentTurns) -> Tensor:
         policy = self.policy.of(agent)
+        rows, parts = [], []
         with policy.use(agent):
-            blocks = row_blocks(len(turns), self.rows)
-            parts = [policy.scores(turns, block, self.temperature).logprobs for block in blocks]
-        return torch.cat(parts) if parts else turns.behaviour
+            for block in self.passes.blocks(policy, turns):
+                parts.append(policy.scores(select(turns, block.rows), slice(None), self.temperature).logprobs)
+                rows.append(block.rows)
+        return in_order(rows, parts)
 
     def decision_logprobs(self, tokens: Tensor, turns: AgentTurns) -> Tensor:
         """Return the log-probability of each decision, [N, U], from those of the tokens, [N, T].
@@ -173,11 +185,10 @@ class Actor:
         steps: list[dict[str, float]] = []
         with self.policy.of(agent).use(agent):
             for _ in range(self.config.epochs):
-                order = torch.randperm(len(data.turns), generator=self.generator)
+                order = torch.randperm(len(data.turns), generator=self.generator).to(data.old.device)
                 for chosen in order.chunk(self.config.minibatches):
-                    self.optimizers[adapter].zero_grad(set_to_none=True)
                     # The KL of this minibatch is measured in its own forward pass, before the step it would stop.
-                    stats = self._accumulate(data, chosen)
+                    stats = self._accumulate(adapter, data, chosen)
                     if self.config.kl_stop and stats["kl_behaviour"] > self.config.kl_stop:
                         return self._finish(adapter, steps, early=True)
                     norm = self._step(adapter, stats["loss"])
@@ -192,21 +203,30 @@ class Actor:
         return {**means, "steps": float(len(steps)), "early_stop": float(early)}
 
     def _step(self, adapter: str, loss: float) -> float | None:
-        """Make an optimiser step and return the gradient's norm, or None without a step if something is not finite."""
-        optimizer = self.optimizers[adapter]
+        """Make an optimiser step and return the gradient's norm, or None without a step if something is not finite.
+
+        With loss scaling, a finite loss whose gradient overflows is an overflow step: the scale is halved. It is a bad
+        step only if the scale cannot be the reason.
+        """
+        optimizer, scaler = self.optimizers[adapter], self.scalers[adapter]
         parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        scaler.unscale_(optimizer)
         norm = float(torch.nn.utils.clip_grad_norm_(parameters, self.config.max_grad_norm))
-        if not (math.isfinite(loss) and math.isfinite(norm)):
-            self.counts["bad_steps"] += 1
-            return None
-        optimizer.step()
-        self.counts["optimiser_steps"] += 1
-        return norm
+        finite = math.isfinite(loss) and math.isfinite(norm)
+        if finite:
+            scaler.step(optimizer)
+            self.counts["optimiser_steps"] += 1
+        else:
+            overflow = math.isfinite(loss) and scaler.is_enabled() and scaler.get_scale() > 1
+            self.counts["overflow_steps" if overflow else "bad_steps"] += 1
+        if scaler.is_enabled():
+            scaler.update()
+        return norm if finite else None
 
-    def _accumulate(self, data: AgentData, chosen: Tensor) -> dict[str, float]:
-        """Accumulate the gradient of one minibatch over blocks of rows, and return the loss and its parts.
+    def _accumulate(self, adapter: str, data: AgentData, chosen: Tensor) -> dict[str, float]:
+        """Set the gradient of one minibatch, accumulated over its passes, and return the loss and its parts.
 
-        The weights are those of the whole minibatch, so the gradient does not depend on the size of the blocks.
+        The weights are those of the whole minibatch, so the gradient does not depend on the passes.
         """
         subset = select(data.turns, chosen)
         aggregation = self.config.loss_aggregation
@@ -214,34 +234,41 @@ class Actor:
             loss_weights(data.decisions[chosen], data.agent[chosen], aggregation),
             loss_weights(subset.action_mask, data.agent[chosen], aggregation),
         )
-        total: dict[str, float] = {}
-        for block in row_blocks(len(chosen), self.rows):
-            share = LossWeights(weights.decisions[block], weights.tokens[block])
-            loss, stats = self._loss(subset, block, data, chosen[block], share)
-            loss.backward()
-            for name, value in {**stats, "loss": loss}.items():
-                total[name] = total.get(name, 0.0) + float(value.detach())
+        total = self.passes.repeat(lambda: self._accumulate_passes(adapter, subset, data, chosen, weights))
         self.counts["trained_tokens"] += int(subset.action_mask.sum())
         return total
 
+    def _accumulate_passes(
+        self, adapter: str, subset: AgentTurns, data: AgentData, chosen: Tensor, weights: LossWeights
+    ) -> dict[str, float]:
+        """``_accumulate`` with the present passes. It starts from no gradient, so it may be started again."""
+        self.optimizers[adapter].zero_grad(set_to_none=True)
+        policy = self.policy.of(self.policy.blocks[adapter][0])
+        total: dict[str, float] = {}
+        for block in self.passes.blocks(policy, subset):
+            share = LossWeights(weights.decisions[block.rows], weights.tokens[block.rows])
+            with checkpointed(policy.causal_lm, on=block.checkpointing):
+                loss, stats = self._loss(policy, select(subset, block.rows), data, chosen[block.rows], share)
+                self.scalers[adapter].scale(loss).backward()
+            for name, value in {**stats, "loss": loss}.items():
+                total[name] = total.get(name, 0.0) + float(value.detach())
+        return total
+
     def _loss(
-        self, turns: AgentTurns, block: slice, data: AgentData, rows: Tensor, weights: LossWeights
+        self, policy: SharedBasePolicy, turns: AgentTurns, data: AgentData, rows: Tensor, weights: LossWeights
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Return the weighted loss of some turns, and its parts. ``block`` are their rows in ``turns``, ``rows`` in
-        ``data``."""
-        policy = self.policy.of(self.policy.agents[int(data.agent[0])])
-        scores = policy.scores(turns, block, self.temperature)
-        mask = turns.action_mask[block]
+        """Return the weighted loss of some turns, and its parts. ``rows`` are the turns' rows in ``data``."""
+        scores = policy.scores(turns, slice(None), self.temperature)
         # Of normalised log-probabilities: only with normalization="sum" is this ratio an importance weight.
-        ratio = (self.decision_logprobs(scores.logprobs, select(turns, block)) - data.old[rows]).exp()
+        ratio = (self.decision_logprobs(scores.logprobs, turns) - data.old[rows]).exp()
         factor = data.factor[rows].unsqueeze(-1).expand_as(ratio)
         surrogate = clipped_policy_loss(ratio, data.advantage[rows], self.config.clip, factor, weights.decisions)
         entropy = (weights.tokens * scores.entropy).sum()
-        kl = kl_to_reference(scores.logprobs, data.reference[rows], mask, self.config.kl_estimator)
+        kl = kl_to_reference(scores.logprobs, data.reference[rows], turns.action_mask, self.config.kl_estimator)
         loss = surrogate.loss - self.config.entropy_coefficient * entropy
         if self.config.kl_placement == "loss":
-            beta = torch.tensor([self.beta[agent] for agent in self.policy.agents])[data.agent[rows]]
-            loss = loss + (weights.tokens * beta.unsqueeze(-1) * kl).sum()
+            betas = torch.tensor([self.beta[agent] for agent in self.policy.agents], device=data.agent.device)
+            loss = loss + (weights.tokens * betas[data.agent[rows]].unsqueeze(-1) * kl).sum()
         stats = {
             "policy_loss": surrogate.loss,
             "clip_fraction": surrogate.clip_fraction,
@@ -249,3 +276,12 @@ class Actor:
             "entropy": entropy,
         }
         return loss, stats
+
+
+def loss_scaler(policy: SharedBasePolicy) -> torch.amp.GradScaler:
+    """Return the loss scaler of an adapter: on if the base model is fp16, whose small gradients are 0 otherwise.
+
+    Source: Micikevicius et al. 2018, Mixed Precision Training, https://arxiv.org/abs/1710.03740.
+    """
+    weight = next(policy.head.parameters())
+    return torch.amp.GradScaler(weight.device.type, enabled=weight.dtype == torch.float16)

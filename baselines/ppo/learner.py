@@ -30,6 +30,7 @@ from baselines.functional.advantages import whiten
 from baselines.functional.losses import explained_variance_ceiling
 from baselines.functional.ratios import compound
 from baselines.learner_config import LearnerConfig
+from baselines.policies.micro_batches import MicroBatches, PassLimits
 from baselines.policies.policy import Policies
 from baselines.ppo.actor import Actor, AgentData
 from baselines.ppo.credit import final_values, group_credit, monte_carlo_returns, team_advantages
@@ -65,7 +66,7 @@ class Learner:
         config: The arm's configuration.
         temperature: The sampling temperature, used for every log-probability.
         seed: Seed of the critic's initial weights, of the order of the minibatches, and of the permuted update order.
-        rows: Turns per forward pass; gradients are accumulated over the passes of a minibatch.
+        limits: Memory and number of turns of a forward pass; gradients are accumulated over a minibatch's passes.
         failures: Folder for the batch that stopped the run because its loss was not finite; None to save nothing.
     """
 
@@ -76,14 +77,14 @@ class Learner:
         *,
         temperature: float,
         seed: int,
-        rows: int = 128,
+        limits: PassLimits | None = None,
         failures: Path | None = None,
     ) -> None:
         self.policy, self.config = policy, config
-        self.temperature, self.rows = temperature, rows
+        self.temperature, self.passes = temperature, MicroBatches(limits or PassLimits())
         # A generator on the CPU draws the same numbers whatever the device, and its state moves between devices.
         self.generator = torch.Generator().manual_seed(seed)
-        self.actor = Actor(policy, config, temperature=temperature, rows=rows, generator=self.generator)
+        self.actor = Actor(policy, config, temperature=temperature, passes=self.passes, generator=self.generator)
         has_critic = config.critic != "none"
         bases = [policy.base_of(agent) for agent in policy.agents]
         sizes = policy.vocabulary_sizes if config.critic_network == "transformer" else policy.hidden_sizes
@@ -138,6 +139,7 @@ class Learner:
             "skipped_batches": self.skipped_batches,
             "bad_updates": self.monitor.total,
             **counts,
+            "out_of_memory": self.passes.out_of_memory,
             "agents": agents,
             **statistics,
             "trained_tokens": self.actor.counts["trained_tokens"] - trained,
@@ -169,6 +171,7 @@ class Learner:
             "batches": self.batches,
             "skipped_batches": self.skipped_batches,
             "bad_updates": [self.monitor.in_a_row, self.monitor.total],
+            "passes": self.passes.state_dict(),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -182,6 +185,8 @@ class Learner:
         self.generator.set_state(state["generator"])
         self.batches, self.skipped_batches = state["batches"], state["skipped_batches"]
         self.monitor.in_a_row, self.monitor.total = state["bad_updates"]
+        device = next(self.policy.of(self.policy.agents[0]).parameters()).device
+        self.passes.load_state_dict(state["passes"], device)
 
     def _bad_steps(self) -> int:
         return self.actor.counts["bad_steps"] + (self.critic.bad_steps if self.critic else 0)
@@ -190,7 +195,9 @@ class Learner:
 
     def _read(self, batch: Batch) -> tuple[TurnFeatures, dict[str, Tensor]]:
         target = monte_carlo_returns(batch, self.config)
-        return read_reference(self.policy, batch, self.config, target, self.temperature, self.rows)
+        return self.passes.repeat(
+            lambda: read_reference(self.policy, batch, self.config, target, self.temperature, self.passes)
+        )
 
     def _penalty(self, batch: Batch, old: dict[str, Tensor], reference: dict[str, Tensor]) -> Tensor:
         """Return [B, K, U], what KL to pi_0 subtracts from the reward of each decision."""
@@ -225,7 +232,7 @@ class Learner:
         """Return ``credit.final_values`` with the values of this learner's critic, [B, K]."""
         if batch.views is None or self.critic is None:
             return torch.zeros_like(batch.round_score)
-        views = read_views(self.policy, batch, self.config, self.rows)
+        views = self.passes.repeat(lambda: read_views(self.policy, batch, self.config, self.passes))
         return final_values(batch, self.critic.view_values(features, batch.views.episode, views), self.config)
 
     def _explained(self, batch: Batch, features: TurnFeatures, values: Tensor, scored: Tensor) -> Metrics:

@@ -17,6 +17,7 @@ import numpy as np
 
 from baselines.engine.torch_engine import TorchEngine
 from baselines.models.load import LoadedModel
+from baselines.policies.micro_batches import PassLimits
 from baselines.ppo.diagnostics import Timer
 from baselines.ppo.learner import Learner
 from baselines.runs.checkpoint import Checkpoint
@@ -78,7 +79,7 @@ class Run:
             config.learner(),
             temperature=config.decoding.temperature,
             seed=config.seed,
-            rows=config.training_rows,
+            limits=PassLimits(rows=config.training_rows),
             failures=failures,
         )
         names = ("episodes", "not_graded", "truncated", "prompt_tokens", "generated_tokens", "trained_tokens")

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from baselines.ladder import arm
+from baselines.policies.micro_batches import MicroBatches, PassLimits
 from baselines.policies.policy import LoraSettings, SharedBasePolicy
 from baselines.ppo.learner import Learner
 from baselines.ppo.nonfinite import NonFiniteLoss
@@ -64,17 +65,17 @@ def test_at_token_level_the_factor_is_the_action_level_one_for_every_token(duo, 
 
 
 def gradient(setup, learner, data, rows):
-    """Return the gradient of the second agent's adapter on all of its data, accumulated in blocks of ``rows`` turns."""
-    learner.actor.rows = rows
+    """Return the gradient of the second agent's adapter on all of its data, accumulated in passes of ``rows`` turns."""
+    learner.actor.passes = MicroBatches(PassLimits(rows=rows))
     with setup.policy.use("actor_0"):
-        learner.actor._accumulate(data, torch.arange(len(data.turns)))
+        learner.actor._accumulate("actor_0", data, torch.arange(len(data.turns)))
     found = [p.grad.clone() for p in setup.policy.adapter_parameters("actor_0")]
     learner.actor.optimizers["actor_0"].zero_grad(set_to_none=True)
     return torch.cat([x.flatten() for x in found])
 
 
 @pytest.mark.parametrize("name", ["marft_token", "ippo", "magrpo"])
-def test_splitting_a_minibatch_into_blocks_of_rows_changes_no_gradient(duo, training_data, name):
+def test_splitting_a_minibatch_into_passes_changes_no_gradient(duo, training_data, name):
     training_data.train = lambda actor, adapter, data: {}
     learner = learner_of(duo, name, entropy_coefficient=0.01, kl_coefficient=0.1)
     learner.update(duo.play_groups(8) if name == "magrpo" else duo.batch)
@@ -93,9 +94,9 @@ def test_the_loss_is_a_mean_and_includes_the_factor(duo, training_data, name):
     learner.update(duo.batch)
     data = training_data["actor_0"]
     data = replace(data, factor=torch.full((32,), 2.0), advantage=torch.ones_like(data.advantage))
-    learner.actor.rows = 5
+    learner.actor.passes = MicroBatches(PassLimits(rows=5))
     with duo.policy.use("actor_0"):
-        stats = learner.actor._accumulate(data, torch.arange(3, 20))
+        stats = learner.actor._accumulate("actor_0", data, torch.arange(3, 20))
     assert stats["policy_loss"] == pytest.approx(-2.0, rel=1e-5) and stats["clip_fraction"] == 0.0
 
 

@@ -1,0 +1,231 @@
+"""Micro-batches: the division of an agent's turns into forward and backward passes that fit a memory budget.
+
+The passes are chosen by a calculation (``pass_memory``), never by the memory that is free at the moment, so the same
+settings give the same passes and the same numbers bit for bit.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, TypeVar
+
+import torch
+from torch import Tensor
+
+from baselines.errors import RunError
+from baselines.models.shape import shape_of
+from baselines.policies.checkpointing import checkpointed_layers
+from baselines.policies.pass_memory import PassMemory
+from baselines.policies.policy import SharedBasePolicy
+from baselines.policies.weights import LoraWeights
+from baselines.trajectory import AgentTurns
+
+Checkpointing = Literal["auto", "on", "off"]
+CPU_PASS_GIB = 2.0
+"""Default memory of a pass on a CPU, in GiB."""
+BUSY_TOKENS = 2048
+"""Tokens in a pass that keep an accelerator busy; with fewer, "auto" turns gradient checkpointing on."""
+GIB = 2**30
+_NO_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")  # of torch's allocators
+_T = TypeVar("_T")
+log = logging.getLogger("baselines")
+
+
+class MemoryExhausted(RunError):
+    """One turn alone does not fit the memory."""
+
+
+class PassLimits(NamedTuple):
+    """The limits of one forward and backward pass.
+
+    Attributes:
+        gib: Memory of a pass by the formula of ``PassMemory.peak``, in GiB.
+        rows: Largest number of turns.
+        checkpointing: Gradient checkpointing: "on", "off", or "auto" for passes of long turns only (``MicroBatches``).
+    """
+
+    gib: float = CPU_PASS_GIB
+    rows: int = 128
+    checkpointing: Checkpointing = "auto"
+
+
+class MicroBatch(NamedTuple):
+    """The turns of one pass.
+
+    Attributes:
+        rows: [n] their rows among the agent's turns, ascending.
+        checkpointing: Whether the backward pass computes the layers again.
+    """
+
+    rows: Tensor
+    checkpointing: bool
+
+
+class _Tried(NamedTuple):
+    """Size of the pass that is in progress: turns, tokens of the longest, calculated bytes, checkpointing."""
+
+    rows: int
+    length: int
+    bytes: int
+    checkpointing: bool
+
+
+@dataclass
+class MicroBatches:
+    """Divides turns into passes, and makes the passes smaller where the memory is exhausted all the same.
+
+    Turns are sorted by length, so that little of a pass is padding. Reading (no gradient) and training use the same
+    passes. With ``limits.checkpointing = "auto"`` a pass is checkpointed if one turn of its length would not fit
+    otherwise; on an accelerator also if what fits would be fewer than ``BUSY_TOKENS`` tokens.
+
+    Attributes:
+        limits: The limits of a pass.
+        budget: Bytes of a pass. They shrink after an out-of-memory error.
+        out_of_memory: Number of out-of-memory errors so far.
+    """
+
+    limits: PassLimits = field(default_factory=PassLimits)
+    budget: int = field(init=False)
+    out_of_memory: int = field(init=False, default=0)
+    _tried: _Tried | None = field(init=False, default=None, repr=False)
+    _device: str = field(init=False, default="", repr=False)
+    _models: dict[SharedBasePolicy, tuple[PassMemory, bool]] = field(init=False, default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        self.budget = int(self.limits.gib * GIB)
+
+    def blocks(self, policy: SharedBasePolicy, turns: AgentTurns) -> Iterator[MicroBatch]:
+        """Yield the passes that cover all turns. Turns on the meta device, which have no lengths, are one pass.
+
+        Args:
+            policy: The policies on the base that reads the turns.
+            turns: N turns of one agent.
+        """
+        device = turns.tokens.device
+        self._device = device.type
+        if turns.tokens.is_meta:
+            yield MicroBatch(torch.arange(len(turns), device=device), self.limits.checkpointing == "on")
+            return
+        if policy not in self._models:
+            self._models[policy] = pass_memory(policy), self._can_checkpoint(policy)
+        memory, possible = self._models[policy]
+        lengths, actions = turns.token_mask.sum(-1).tolist(), turns.action_mask.sum(-1).tolist()
+        waiting = sorted(range(len(turns)), key=lambda i: -lengths[i])  # stable: equal lengths stay in order
+        while waiting:
+            on = possible and self._checkpointing(memory, lengths[waiting[0]], actions[waiting[0]])
+            rows, size = self._fill(memory, waiting, lengths, actions, on)
+            self._tried = _Tried(len(rows), lengths[rows[0]], size, on)
+            yield MicroBatch(torch.tensor(sorted(rows), device=device), on)
+            waiting = waiting[len(rows) :]
+
+    def _fill(
+        self, memory: PassMemory, waiting: Sequence[int], lengths: Sequence[int], actions: Sequence[int], on: bool
+    ) -> tuple[Sequence[int], int]:
+        """Return the first of the waiting turns that fit one pass, at least one, and the bytes of that pass."""
+        longest, total = lengths[waiting[0]], actions[waiting[0]]
+        if len(waiting) <= self.limits.rows:  # the common case of a small model: everything fits
+            whole = memory.peak(len(waiting), longest, sum(actions[row] for row in waiting), checkpointing=on)
+            if whole <= self.budget:
+                return waiting, whole
+        size, count = memory.peak(1, longest, total, checkpointing=on), 1
+        for row in waiting[1 : self.limits.rows]:
+            total += actions[row]
+            larger = memory.peak(count + 1, longest, total, checkpointing=on)
+            if larger > self.budget:
+                break
+            size, count = larger, count + 1
+        return waiting[:count], size
+
+    def _checkpointing(self, memory: PassMemory, length: int, actions: int) -> bool:
+        """Return whether passes of turns of this length are checkpointed."""
+        if self.limits.checkpointing != "auto":
+            return self.limits.checkpointing == "on"
+        wanted = 1 if self._device == "cpu" else max(1, min(self.limits.rows, BUSY_TOKENS // length))
+        return memory.peak(wanted, length, wanted * actions, checkpointing=False) > self.budget
+
+    def _can_checkpoint(self, policy: SharedBasePolicy) -> bool:
+        try:
+            return bool(checkpointed_layers(policy.causal_lm))
+        except ValueError:
+            if self.limits.checkpointing == "on":
+                raise
+            return False
+
+    def repeat(self, work: Callable[[], _T]) -> _T:
+        """Return what ``work`` returns. After an out-of-memory error, halve the pass that failed and start it again.
+
+        Args:
+            work: A function that iterates over ``blocks``. It may be started several times, so each start has to
+                discard what an unfinished one left behind, such as accumulated gradients.
+
+        Raises:
+            MemoryExhausted: The pass that failed consisted of one turn, with gradient checkpointing if it is allowed.
+        """
+        while True:
+            try:
+                return work()
+            except (RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(error):
+                    raise
+                reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            # Here the exception, and with it the tensors of the failed pass, has been freed.
+            self._halve(reason)
+
+    def _halve(self, reason: str) -> None:
+        tried = self._tried
+        if tried is None or (tried.rows == 1 and (tried.checkpointing or self.limits.checkpointing == "off")):
+            turn = f" of {tried.length} tokens" if tried else ""
+            raise MemoryExhausted(
+                f"out of memory with a single turn{turn} in a pass ({reason}): expected more memory, a smaller model, "
+                "shorter prompts or replies (decoding.max_prompt_tokens, decoding.max_new_tokens), or "
+                'gradient_checkpointing = "auto"'
+            )
+        self.out_of_memory += 1
+        self.budget = min(self.budget, tried.bytes) // 2
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+        log.warning(
+            "out of memory in a pass of %d turns of up to %d tokens (%s): from now on a pass is limited to %.3g GiB",
+            tried.rows, tried.length, reason, self.budget / GIB,
+        )  # fmt: skip
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the budget, the kind of device that it is for, and the number of out-of-memory errors."""
+        return {"budget": self.budget, "device": self._device, "out_of_memory": self.out_of_memory}
+
+    def load_state_dict(self, state: dict[str, Any], device: torch.device) -> None:
+        """Restore what ``state_dict`` returned. A budget for another kind of device is ignored."""
+        self.out_of_memory = state["out_of_memory"]
+        if state["device"] == device.type:
+            self.budget = state["budget"]
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Return whether an error says that a memory, of the CPU or of an accelerator, is exhausted."""
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    return isinstance(error, RuntimeError) and any(text in str(error) for text in _NO_MEMORY)
+
+
+def pass_memory(policy: SharedBasePolicy) -> PassMemory:
+    """Return the memory formula of a policy's passes."""
+    model: Any
+    if isinstance(policy.weights, LoraWeights):
+        model, rank = policy.causal_lm, next(iter(policy.weights.model.peft_config.values())).r
+    else:
+        model, rank = policy.weights.base, None
+    sixteen_bit = model.get_output_embeddings().weight.dtype in (torch.bfloat16, torch.float16)
+    eager = model.config._attn_implementation == "eager"
+    return PassMemory(shape_of(model.config), 2 if sixteen_bit else 4, rank, eager)
+
+
+def in_order(blocks: Sequence[Tensor], parts: Sequence[Tensor]) -> Tensor:
+    """Return [N, ...], what passes computed for their rows, in the order of the rows.
+
+    Args:
+        blocks: The rows [n] of each pass.
+        parts: The results [n, ...] of each pass.
+    """
+    return torch.cat(list(parts))[torch.argsort(torch.cat(list(blocks)))]

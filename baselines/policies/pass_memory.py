@@ -1,0 +1,89 @@
+"""Memory of one forward and backward pass of a policy, calculated from the model's shape (docs/memory.md).
+
+Axes: n turns of a pass, L tokens of the longest of them, A action tokens of all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from baselines.models.shape import ModelShape
+
+LOGITS_CHUNK_BYTES = 64 * 2**20
+"""Largest size of the fp32 logits that the head holds at a time; more are computed chunk by chunk."""
+_LORA_LAYERS = 7  # linear layers of a decoder layer, each with an adapter: q, k, v, o, gate, up, down
+_LOGITS_COPIES = 5  # fp32 tensors of a chunk's size at the peak: logits, scaled, log-softmax, its exponential, gradient
+
+
+@dataclass(frozen=True)
+class PassMemory:
+    """Bytes that a pass holds for backward, and at its peak.
+
+    Attributes:
+        shape: Shape of the model.
+        element: Bytes of a number in the matrix products: 2 with a 16-bit base model, else 4.
+        rank: Rank of the LoRA adapter; None if all weights are trained.
+        eager: Whether attention keeps the matrix of its weights, as transformers' "eager" implementation does.
+        logits_chunk: Largest size of the fp32 logits that the head holds at a time, in bytes.
+    """
+
+    shape: ModelShape
+    element: int
+    rank: int | None
+    eager: bool
+    logits_chunk: int = LOGITS_CHUNK_BYTES
+
+    def layer(self, rows: int, length: int) -> int:
+        """Return the bytes that one decoder layer saves for backward, for n turns of L tokens."""
+        s, b = self.shape, self.element
+        # The inputs of the attention and of the MLP, once for the adapters (or weight gradients) of all matrices that
+        # read them; queries, repeated keys and values, and the input of the output projection; of the MLP, the gate,
+        # its activation, the other factor and the product.
+        products = b * (2 * s.width + 4 * s.attention_width + 4 * s.mlp)
+        products += b * _LORA_LAYERS * self.rank if self.rank is not None else 0
+        # Normalisations run in fp32. Trained normalisation weights need their result as well as their input.
+        norms = 4 * s.norms * s.width * (1 if self.rank is not None else 2)
+        norms += 4 * (s.attention_width + s.kv_width) * s.head_norms
+        # The softmax is fp32; with 16-bit products its result is saved once more in 16 bits.
+        weights = s.heads * length * (4 if b == 4 else 4 + b) if self.eager else 4 * s.heads
+        return rows * length * (products + norms + weights)
+
+    def saved(self, rows: int, length: int, actions: int, *, checkpointing: bool) -> int:
+        """Return the bytes of activations that the forward pass keeps until its backward pass.
+
+        Args:
+            rows: n, the number of turns.
+            length: L, tokens of the longest turn, prompt and action.
+            actions: A, action tokens of all turns.
+            checkpointing: Whether only the inputs of the layers are saved.
+        """
+        s = self.shape
+        stream = self.element if self.rank is not None else 4  # the residual stream of a trained copy is fp32
+        a_layer = rows * length * stream * s.width if checkpointing else self.layer(rows, length)
+        return s.layers * a_layer + rows * length * 4 * s.width + self._head_saved(actions) + self._cast_weights()
+
+    def peak(self, rows: int, length: int, actions: int, *, checkpointing: bool) -> int:
+        """Return the bytes at the peak of a pass: what is saved, and what one layer or the head works with.
+
+        The backward pass of a layer holds gradients of about the size of what the layer saved. With checkpointing, the
+        layer is computed again first. Arguments as of ``saved``.
+        """
+        layer = self.layer(rows, length) * (2 if checkpointing else 1)
+        chunk = min(actions, self._chunk_tokens()) * self.shape.vocabulary * 4 * _LOGITS_COPIES
+        return self.saved(rows, length, actions, checkpointing=checkpointing) + max(layer, chunk)
+
+    def _chunk_tokens(self) -> int:
+        return max(1, self.logits_chunk // (4 * self.shape.vocabulary))
+
+    def _head_saved(self, actions: int) -> int:
+        """Return what the head saves: log-softmax and its exponential, or with several chunks its inputs only."""
+        if actions <= self._chunk_tokens():
+            return actions * 8 * self.shape.vocabulary
+        return actions * self.element * self.shape.width
+
+    def _cast_weights(self) -> int:
+        """Return the size of the 16-bit copies of the trained fp32 weights, which are made in every pass."""
+        if self.element == 4:
+            return 0
+        trained = self.shape.parameters if self.rank is None else self.shape.lora_parameters(self.rank)
+        return trained * self.element

@@ -1,0 +1,188 @@
+"""Passes that fit a memory budget, and the answer to an exhausted memory."""
+
+import pytest
+import torch
+
+from baselines.ladder import arm
+from baselines.policies.micro_batches import MemoryExhausted, MicroBatches, PassLimits, in_order, pass_memory
+from baselines.policies.policy import SharedBasePolicy
+from baselines.ppo.learner import Learner
+from baselines.trajectory import AgentTurns
+
+ALLOCATOR = (
+    "[enforce fail at alloc_cpu.cpp:124] . DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"
+)
+
+
+def turns_of(prompts, reply=6, vocabulary=8):
+    """Return turns of one agent with prompts of these lengths and replies of one length."""
+    n, lengths = len(prompts), torch.tensor(prompts) + reply
+    generator = torch.Generator().manual_seed(1)
+    return AgentTurns(
+        episode=torch.arange(n),
+        slot=torch.zeros(n, dtype=torch.long),
+        tokens=torch.randint(vocabulary, (n, int(lengths.max())), generator=generator),
+        token_mask=torch.arange(int(lengths.max())) < lengths.unsqueeze(-1),
+        prompt_length=torch.tensor(prompts),
+        action_mask=torch.ones(n, reply, dtype=torch.bool),
+        behaviour=torch.zeros(n, reply),
+        words=torch.ones(n, dtype=torch.long),
+        truncated=torch.zeros(n, dtype=torch.bool),
+    )
+
+
+PROMPTS = [40, 3, 12, 3, 39, 12, 5, 44, 3, 11]
+
+
+def limits_for(policy, rows, length, **other):
+    """Return limits whose budget is exactly that of this pass."""
+    size = pass_memory(policy).peak(rows, length + 6, rows * 6, checkpointing=False)
+    return PassLimits(gib=size / 2**30, **other)
+
+
+def test_passes_cover_every_turn_once_fit_the_budget_and_hold_turns_of_similar_length(duo):
+    turns, memory = turns_of(PROMPTS), pass_memory(duo.policy)
+    passes = MicroBatches(limits_for(duo.policy, 3, 44))
+    blocks = list(passes.blocks(duo.policy, turns))
+    rows = [block.rows.tolist() for block in blocks]
+    assert sorted(row for own in rows for row in own) == list(range(10))
+    assert rows[0] == [0, 4, 7]  # the three longest, in their own order
+    assert not any(block.checkpointing for block in blocks)
+    for own in rows:
+        longest = max(PROMPTS[i] for i in own) + 6
+        assert memory.peak(len(own), longest, len(own) * 6, checkpointing=False) <= passes.budget
+    padded = sum(len(own) * (max(PROMPTS[i] for i in own) + 6) for own in rows)
+    assert padded < 1.25 * (sum(PROMPTS) + 60)  # three by three in the order of the batch, it would be 1.9 times
+
+
+def test_turns_that_fit_one_pass_keep_their_order(duo):
+    (only,) = MicroBatches().blocks(duo.policy, turns_of(PROMPTS))
+    assert only.rows.tolist() == list(range(10))
+
+
+def test_the_number_of_turns_has_a_limit_of_its_own(duo):
+    blocks = MicroBatches(PassLimits(rows=4)).blocks(duo.policy, turns_of(PROMPTS))
+    assert [len(block.rows) for block in blocks] == [4, 4, 2]
+
+
+def test_log_probabilities_are_in_the_order_of_the_turns_whatever_the_passes(duo):
+    learner = Learner(duo.policy, arm("ippo"), temperature=1.0, seed=0)
+    turns = turns_of(PROMPTS)
+    whole = learner.actor.token_logprobs("actor_0", turns)
+    learner.actor.passes = MicroBatches(PassLimits(rows=3))
+    torch.testing.assert_close(learner.actor.token_logprobs("actor_0", turns), whole, rtol=1e-5, atol=1e-5)
+
+
+def test_in_order_undoes_the_division():
+    blocks = [torch.tensor([1, 4]), torch.tensor([0, 2, 3])]
+    torch.testing.assert_close(in_order(blocks, [b * 10.0 for b in blocks]), torch.arange(5) * 10.0)
+
+
+# ---- gradient checkpointing
+
+
+@pytest.mark.parametrize(("setting", "expected"), [("off", [False]), ("on", [True]), ("auto", [True, False])])
+def test_auto_checkpoints_the_turns_of_which_one_alone_would_not_fit(duo, setting, expected):
+    turns = turns_of([400, 3, 4, 5])
+    limits = limits_for(duo.policy, 1, 200, checkpointing=setting)
+    found = [block.checkpointing for block in MicroBatches(limits).blocks(duo.policy, turns)]
+    assert sorted(set(found), reverse=True) == expected
+    assert found[0] == (setting != "off")  # the longest turn comes first
+
+
+# ---- exhausted memory
+
+
+class Exhausted:
+    """The head fails for more than ``rows`` turns. The first ``spared`` passes succeed, so there are gradients then."""
+
+    def __init__(self, monkeypatch, rows, error, spared=1):
+        self.rows, self.error, self.sizes = rows, error, []
+        original = SharedBasePolicy.token_scores
+
+        def token_scores(policy, hidden, turns, which, temperature):
+            scores = original(policy, hidden, turns, which, temperature)
+            self.sizes.append(len(hidden))
+            if len(hidden) > self.rows and len(self.sizes) > spared:
+                raise self.error
+            return scores
+
+        monkeypatch.setattr(SharedBasePolicy, "token_scores", token_scores)
+
+
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA out of memory"), RuntimeError(ALLOCATOR)])
+def test_an_exhausted_memory_is_answered_by_smaller_passes_with_the_same_gradient(duo, monkeypatch, caplog, error):
+    def trained(limit):
+        learner = Learner(duo.policy, arm("ippo"), temperature=1.0, seed=0, limits=PassLimits(rows=limit))
+        data, _ = learner._agent_data(duo.batch, "actor_0", *_read(learner, duo.batch))
+        with duo.policy.use("actor_0"):
+            stats = learner.actor._accumulate("actor_0", data, torch.arange(len(data.turns)))
+        gradient = torch.cat([p.grad.flatten() for p in duo.policy.adapter_parameters("actor_0")])
+        learner.actor.optimizers["actor_0"].zero_grad(set_to_none=True)
+        return learner, stats, gradient
+
+    _, stats, whole = trained(128)
+    with monkeypatch.context() as patch:
+        fake = Exhausted(patch, 6, error)
+        learner, after, gradient = trained(11)  # 32 turns: passes of 11, then of at most 5
+    assert learner.passes.out_of_memory >= 1 and max(fake.sizes[-6:]) <= 6
+    assert whole.norm() > 1e-4
+    torch.testing.assert_close(gradient, whole, rtol=1e-4, atol=1e-6)
+    assert after == pytest.approx(stats, rel=1e-4, abs=1e-6)
+    assert "out of memory in a pass of 11 turns" in caplog.text
+    assert learner.actor.counts["trained_tokens"] == int(duo.batch.turns["actor_0"].action_mask.sum())
+
+
+def _read(learner, batch):
+    """Return old log-probabilities, reference and made-up advantages of the second agent."""
+    from baselines.ppo.learner import Credit
+
+    old = learner.actor.token_logprobs("actor_0", batch.turns["actor_0"])
+    advantages = torch.linspace(-1, 1, batch.mask.numel()).reshape(*batch.mask.shape, 1)
+    credit = Credit(advantages, advantages, advantages, torch.ones(len(batch.mask), dtype=torch.bool))
+    return old + 0.1, old - 0.1, credit
+
+
+def test_reading_the_batch_is_repeated_too_and_an_update_counts_it(duo, monkeypatch):
+    plain = Learner(duo.policy, arm("marft"), temperature=1.0, seed=0)
+    features, reference = plain._read(duo.batch)
+    learner = Learner(duo.policy, arm("marft"), temperature=1.0, seed=0)
+    Exhausted(monkeypatch, 9, RuntimeError(ALLOCATOR))
+    found, logprobs = learner._read(duo.batch)
+    assert learner.passes.out_of_memory > 0
+    torch.testing.assert_close(found.message, features.message, rtol=1e-4, atol=1e-4)
+    for agent in duo.policy.agents:
+        torch.testing.assert_close(logprobs[agent], reference[agent], rtol=1e-5, atol=1e-5)
+    metrics = learner.update(duo.batch)
+    assert metrics["out_of_memory"] == learner.passes.out_of_memory
+    assert metrics["agents"]["actor_0"]["steps"] > 0
+
+
+def test_a_single_turn_that_does_not_fit_ends_the_run_with_its_length(duo, monkeypatch):
+    learner = Learner(duo.policy, arm("ippo"), temperature=1.0, seed=0)
+    Exhausted(monkeypatch, 0, torch.OutOfMemoryError("CUDA out of memory"), spared=0)
+    length = int(duo.batch.turns["actor_0"].token_mask.sum(-1).max())
+    with pytest.raises(MemoryExhausted, match=rf"a single turn of {length} tokens .*CUDA out of memory.*: expected"):
+        learner.actor.token_logprobs("actor_0", duo.batch.turns["actor_0"])
+
+
+def test_other_errors_are_no_exhausted_memory(duo):
+    passes = MicroBatches()
+
+    def work():
+        raise RuntimeError("shapes differ")
+
+    with pytest.raises(RuntimeError, match="shapes differ"):
+        passes.repeat(work)
+    assert passes.out_of_memory == 0
+
+
+def test_a_smaller_budget_is_kept_in_the_checkpoint_for_the_same_kind_of_device(duo):
+    passes = MicroBatches()
+    list(passes.blocks(duo.policy, turns_of(PROMPTS)))
+    passes.budget, passes.out_of_memory = 1000, 2
+    same, other = MicroBatches(), MicroBatches()
+    same.load_state_dict(passes.state_dict(), torch.device("cpu"))
+    other.load_state_dict(passes.state_dict(), torch.device("cuda"))
+    assert (same.budget, same.out_of_memory) == (1000, 2)
+    assert (other.budget, other.out_of_memory) == (2 * 2**30, 2)
