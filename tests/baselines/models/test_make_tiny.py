@@ -25,6 +25,7 @@ from baselines.models.make_tiny import (
     task_of,
     tiny_prompt,
 )
+from baselines.models.sources import SHIPPED, TINY
 from marft_envs.task import Problem
 
 
