@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -20,11 +19,12 @@ from torch.utils.checkpoint import checkpoint
 from transformers.modeling_outputs import MoeModelOutputWithPast
 
 
-@dataclass
 class _TrunkOutput(MoeModelOutputWithPast):
-    """A trunk's output with all fields that heads read: of dense models, mixtures of experts, and GPT-2."""
+    """The output of a trunk with hidden states only. Further fields, which heads copy into their output, are None."""
 
-    cross_attentions: tuple[Tensor, ...] | None = None
+    def __getattr__(self, name: str) -> None:
+        if name.startswith("_"):
+            raise AttributeError(name)
 
 
 CHUNK_BYTES = 64 * 2**20

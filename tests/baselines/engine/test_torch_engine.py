@@ -1,0 +1,115 @@
+"""The engine: end tokens, the context length, rows that end in caches of every kind, and devices."""
+
+from __future__ import annotations
+
+import copy
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from transformers import DynamicCache, GenerationConfig
+
+from baselines.engine.torch_engine import Decoding, TorchEngine, drops_rows, end_token_ids, invert
+from baselines.models.load import load_model
+from baselines.policies.policy import LoraSettings, SharedBasePolicy
+from tests.baselines.models.architectures import CONTEXT, VOCABULARY, make_model
+
+
+@pytest.fixture(scope="module")
+def llama():
+    return make_model("llama")
+
+
+def engine_of(model, **decoding) -> TorchEngine:
+    policy = SharedBasePolicy(copy.deepcopy(model), ("x_0",), LoraSettings(2, 4), 0)
+    return TorchEngine(policy, load_model("tiny").tokenizer, Decoding(**decoding))
+
+
+@pytest.mark.parametrize(
+    ("generation", "config", "tokenizer", "expected"),
+    [
+        ([7, 9], 7, 1, {1, 7, 9}),  # Llama 3: <|end_of_text|>, <|eom_id|>, <|eot_id|>
+        (7, [8, 9], 1, {1, 7, 8, 9}),
+        (None, None, 1, {1}),
+        (7, None, None, {7}),
+    ],
+)
+def test_a_reply_ends_at_every_end_token_of_settings_configuration_and_tokenizer(
+    llama, generation, config, tokenizer, expected
+):
+    model = copy.copy(llama)
+    model.generation_config = GenerationConfig(eos_token_id=generation)
+    model.config = copy.deepcopy(llama.config)
+    model.config.eos_token_id = config
+    assert end_token_ids(model, SimpleNamespace(eos_token_id=tokenizer)) == expected
+    del model.generation_config
+    assert end_token_ids(model, SimpleNamespace(eos_token_id=1)) >= {1}
+
+
+def test_prompt_and_action_share_the_context(llama):
+    assert engine_of(llama, max_new_tokens=20, max_prompt_tokens=30).prompt_limit == 30
+    engine = engine_of(llama, max_new_tokens=20, max_prompt_tokens=1024)
+    assert engine.prompt_limit == CONTEXT - 20
+    (reply,) = engine.generate(None, [[5] * engine.prompt_limit], None)
+    assert len(reply.action_ids) <= 20
+    with pytest.raises(ValueError, match=r"prompts\[1\] has 45 tokens: expected at least 1, and at most 44 so that"):
+        engine.generate(None, [[5], [5] * 45], None)
+    with pytest.raises(ValueError, match=r"prompts\[0\] has 0 tokens: expected at least 1"):
+        engine.generate(None, [[]], None)
+
+
+def test_actions_as_long_as_the_context_are_refused(llama):
+    assert engine_of(llama, max_new_tokens=CONTEXT - 1).prompt_limit == 1
+    message = f"max_new_tokens={CONTEXT}: the model's context has {CONTEXT} tokens .* expected at most {CONTEXT - 1}"
+    with pytest.raises(ValueError, match=message):
+        engine_of(llama, max_new_tokens=CONTEXT)
+
+
+def test_a_model_without_a_context_length_limits_no_prompt():
+    model = make_model("mamba")
+    del model.config.max_position_embeddings  # the matrix gives it to every model
+    engine = engine_of(model, max_new_tokens=2, max_prompt_tokens=5000)
+    assert engine.policy.context_length is None and engine.prompt_limit == 5000
+    assert engine.generate(None, [[5] * 3], None)
+
+
+@pytest.mark.parametrize(("name", "drops"), [("llama", True), ("gemma2", True), ("lfm2", False), ("falcon_h1", False)])
+def test_caches_with_states_keep_their_rows(name, drops):
+    """Falcon-H1's layers can drop the rows of their keys, but not those of their states."""
+    model = make_model(name)
+    assert drops_rows(model(input_ids=torch.tensor([[5, 6]]), use_cache=True).cache) == drops
+    assert not drops_rows(None) and drops_rows(DynamicCache(config=make_model("llama").config))
+
+
+@pytest.mark.parametrize("name", ["llama", "lfm2"])
+def test_rows_that_have_ended_do_not_change_the_others(name):
+    """Sampled rows end at different steps; each gives the tokens and log-probabilities that it gives alone."""
+    model = make_model(name)
+    model.generation_config.eos_token_id = list(range(5, VOCABULARY, 6))
+    engine = engine_of(model, max_new_tokens=10)
+    prompts = [[30 + i] * (2 + i) for i in range(6)]
+    uniforms = np.random.default_rng(1).random((6, 10))
+    together = engine.generate("x_0", prompts, uniforms)
+    assert len({len(g.action_ids) for g in together}) > 2
+    for i, g in enumerate(together):
+        (alone,) = engine.generate("x_0", [prompts[i]], uniforms[i : i + 1])
+        assert alone.action_ids == g.action_ids
+        np.testing.assert_allclose(alone.logprobs, g.logprobs, atol=1e-4)
+        assert g.truncated == (g.action_ids[-1] not in engine.stop_ids)
+        assert not engine.stop_ids & set(g.action_ids[:-1])
+
+
+def test_the_engines_log_probabilities_have_the_heads_scale():
+    """Granite divides its logits by 4, so its replies are less certain than the plain head would say."""
+    engine = engine_of(make_model("granite"), max_new_tokens=3)
+    (reply,) = engine.generate(None, [[5, 9]], None)
+    with torch.no_grad():
+        logits = engine.policy.causal_lm(input_ids=torch.tensor([[5, 9]])).logits[0, -1]
+    assert reply.logprobs[0] == pytest.approx(float(logits.log_softmax(-1).max()), abs=1e-5)
+
+
+def test_inversion_returns_ids_where_the_log_probabilities_are():
+    """The numbers may be on the CPU while the model is on a device without float64."""
+    chosen = invert(torch.zeros(2, 4, dtype=torch.float16), torch.tensor([0.1, 0.9], dtype=torch.float64))
+    assert chosen.tolist() == [0, 3] and chosen.device == torch.device("cpu")

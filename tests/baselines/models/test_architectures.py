@@ -1,0 +1,156 @@
+"""What must hold for each architecture of transformers that a team can be trained on, on small random models.
+
+``architectures.ARCHITECTURES`` lists them, docs/models.md names them and the ones that are not supported.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from baselines.engine.torch_engine import Decoding, TorchEngine, left_pad
+from baselines.models.load import load_model
+from baselines.policies.policy import LoraSettings, SharedBasePolicy
+from baselines.trajectory import AgentTurns, Generation
+from tests.baselines.models.architectures import (
+    ARCHITECTURES,
+    EOS,
+    NO_CACHE,
+    NO_TRUNK,
+    PAD,
+    VOCABULARY,
+    make_model,
+    padded_turns,
+)
+
+DOCS = Path(__file__).parents[3] / "docs" / "models.md"
+TEMPERATURE = 0.7
+STEPS = 8
+# Many, so that the replies of a random model end at different steps. As in Llama 3, the settings of generation list
+# them, and neither the configuration nor the tokenizer has any but the first.
+ENDS = [EOS, *range(5, VOCABULARY, 8)]
+PROMPTS = [np.random.default_rng(length).integers(3, VOCABULARY, size=length).tolist() for length in (3, 9, 5, 7, 4)]
+
+
+def generated(model: Any) -> list[tuple[int, ...]]:
+    """Return the greedy replies of transformers' ``generate``, each up to its first end token."""
+    ids, mask = left_pad(PROMPTS, PAD)
+    output = model.generate(ids, attention_mask=mask, do_sample=False, max_new_tokens=STEPS, pad_token_id=PAD)
+    replies = output[:, ids.shape[1] :].tolist()
+    ends = [next((i + 1 for i, token in enumerate(reply) if token in ENDS), STEPS) for reply in replies]
+    return [tuple(reply[:end]) for reply, end in zip(replies, ends, strict=True)]
+
+
+@dataclass
+class Case:
+    """A model, what ``generate`` replies, and a policy with sampled replies."""
+
+    model: Any
+    expected: list[tuple[int, ...]]
+    policy: SharedBasePolicy
+    engine: TorchEngine
+
+    @staticmethod
+    def of(name: str) -> Case:
+        model = make_model(name)
+        model.generation_config.eos_token_id = ENDS
+        expected = generated(model)
+        policy = SharedBasePolicy(model, ("x_0",), LoraSettings(rank=2, alpha=4), 0)
+        decoding = Decoding(max_new_tokens=STEPS, temperature=TEMPERATURE)
+        return Case(model, expected, policy, TorchEngine(policy, load_model("tiny").tokenizer, decoding))
+
+    @cached_property
+    def sampled(self) -> list[Generation]:
+        uniforms = np.random.default_rng(0).random((len(PROMPTS), STEPS))
+        return self.engine.generate(None, PROMPTS, uniforms)
+
+    @cached_property
+    def turns(self) -> AgentTurns:
+        return padded_turns(self.sampled)
+
+    def logprobs(self, agent: str | None) -> Tensor:
+        """Return the log-probabilities [n, T] of the sampled tokens by the training path."""
+        with self.policy.use(agent):
+            return self.policy.scores(self.turns, slice(0, len(PROMPTS)), TEMPERATURE).logprobs
+
+
+@pytest.fixture(scope="module", params=list(ARCHITECTURES))
+def case(request: pytest.FixtureRequest) -> Case:
+    return Case.of(request.param)
+
+
+def test_greedy_replies_are_those_of_generate(case: Case) -> None:
+    replies = [g.action_ids for g in case.engine.generate(None, PROMPTS, None)]
+    assert replies == case.expected
+    assert case.engine.stop_ids == set(ENDS)
+
+
+def test_log_probabilities_are_the_models_own(case: Case) -> None:
+    """By the training path, and by the sampler; the model reads each row alone, without padding."""
+    trained = case.logprobs(None).detach()
+    for i, g in enumerate(case.sampled):
+        ids = torch.tensor([g.prompt_ids + g.action_ids])
+        with torch.no_grad(), case.policy.use(None):
+            logits = case.policy.causal_lm(input_ids=ids, use_cache=False).logits[0]
+        own = (logits.float() / TEMPERATURE).log_softmax(-1)[len(g.prompt_ids) - 1 : -1]
+        own = own.gather(-1, torch.tensor(g.action_ids).unsqueeze(-1)).squeeze(-1)
+        torch.testing.assert_close(trained[i, : len(own)], own, rtol=0, atol=1e-4)
+        torch.testing.assert_close(torch.tensor(g.logprobs), own, rtol=0, atol=1e-4)
+
+
+def test_a_policy_starts_as_pi_0_and_training_leaves_pi_0_as_it_was(case: Case) -> None:
+    reference = case.logprobs(None).detach()
+    start = case.logprobs("x_0")
+    torch.testing.assert_close(start, reference, rtol=0, atol=1e-6)
+    parameters = case.policy.adapter_parameters("x_0")
+    optimizer = torch.optim.SGD(parameters, lr=0.1)
+    (-start.sum()).backward()
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    assert gradients and all(bool(g.isfinite().all()) for g in gradients) and any(bool(g.any()) for g in gradients)
+    optimizer.step()
+    assert not torch.equal(case.logprobs("x_0"), reference)
+    assert torch.equal(case.logprobs(None), reference)
+
+
+def test_a_full_copy_has_the_models_own_head() -> None:
+    """Granite divides its logits. The copy has its own weights, which an update changes."""
+    model = make_model("granite")
+    ids = torch.tensor([[5, 9, 30, 12]])
+    expected = model(input_ids=ids).logits[0]
+    policy = SharedBasePolicy(model, ("x_0",), None, 0)
+    with torch.no_grad(), policy.use("x_0"):
+        states = policy.backbone(input_ids=ids).last_hidden_state[0]
+        torch.testing.assert_close(policy.logits(states), expected)
+        policy.head.weight.mul_(2.0)
+        torch.testing.assert_close(policy.logits(states), 2 * expected)
+    with torch.no_grad(), policy.use(None):
+        torch.testing.assert_close(policy.logits(states), expected)
+
+
+@pytest.mark.parametrize("name", list(NO_CACHE))
+def test_a_model_without_a_cache_is_reported(name: str) -> None:
+    policy = SharedBasePolicy(make_model(name), ("x_0",), LoraSettings(), 0)
+    engine = TorchEngine(policy, load_model("tiny").tokenizer, Decoding(max_new_tokens=2))
+    with pytest.raises(
+        ValueError, match=r"model class .* returns no cache: expected a decoder with a transformers Cache"
+    ):
+        engine.generate(None, PROMPTS, None)
+
+
+@pytest.mark.parametrize("name", list(NO_TRUNK))
+def test_a_model_without_a_trunk_is_reported(name: str) -> None:
+    with pytest.raises(ValueError, match="has no decoder below an output head: expected a decoder-only model"):
+        SharedBasePolicy(make_model(name), ("x_0",), LoraSettings(), 0)
+
+
+def test_the_documentation_names_the_architectures() -> None:
+    documented = set(re.findall(r"`([a-z0-9_-]+)`", DOCS.read_text(encoding="utf-8").partition("## Architectures")[2]))
+    assert {*ARCHITECTURES, *NO_CACHE, *NO_TRUNK} <= documented
