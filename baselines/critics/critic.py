@@ -92,9 +92,11 @@ class TeamCritic:
 
     @torch.no_grad()
     def start(self, features: TurnFeatures, scored: Tensor) -> None:
-        """Set every bias to the mean target of the scored turns, at the first call with scored turns only.
+        """Standardise the networks' inputs and set every bias, at the first call with scored turns only.
 
-        A fresh critic then predicts the success rate, and the first advantages are centred.
+        The inputs are standardised by their means and standard deviations over all turns of this batch. The bias is
+        the logit of the mean target of the scored turns: a fresh critic then predicts the success rate, and the first
+        advantages are centred.
 
         Args:
             features: The turns of a batch.
@@ -103,9 +105,11 @@ class TeamCritic:
         if self._started or not bool(scored.any()):
             return
         rate = features.target[scored].mean().clamp(0.02, 0.98)
-        for network in self.networks:
+        for m, network in enumerate(self.networks):
             assert isinstance(network, Network)
             network.bias.fill_(float(rate.logit()))
+            if not isinstance(network, TransformerCritic):
+                network.fit(features if self.config.critic == "central" else features.of_agent(m)[0])
         self._started = True
 
     def view_values(self, features: TurnFeatures, episodes: Tensor, views: Sequence[Mapping[str, Tensor]]) -> Tensor:

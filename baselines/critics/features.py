@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from baselines.critics.token_statistics import (
+    FIRST_TOKENS,
     MESSAGE_STATISTICS,
     RUNNING_STATISTICS,
     message_statistics,
@@ -26,8 +27,7 @@ from baselines.policies.micro_batches import MicroBatches, in_order
 from baselines.policies.policy import Policies, SharedBasePolicy, TokenScores, predicting_positions
 from baselines.trajectory import AgentTurns, Batch, own_turns, select, stack_padded
 
-_FIRST_TOKENS = 3
-MESSAGE_STATES = 1 + _FIRST_TOKENS + 2
+MESSAGE_STATES = 1 + FIRST_TOKENS + 2
 """Hidden states in the encoding of a message: at the end of its prompt, at its first tokens and at its last token, and
 the mean over its tokens."""
 
@@ -130,7 +130,7 @@ def turn_features(hidden: Tensor, scores: TokenScores, turns: AgentTurns, rows: 
     count = mask.sum(-1)
     last = _states_at(own, (count - 1).clamp(min=0).unsqueeze(-1))
     mean = own.sum(1, keepdim=True, dtype=torch.float32) / count.clamp(min=1).view(-1, 1, 1)
-    first = functional.pad(own[:, :_FIRST_TOKENS], (0, 0, 0, max(_FIRST_TOKENS - own.shape[1], 0)))
+    first = functional.pad(own[:, :FIRST_TOKENS], (0, 0, 0, max(FIRST_TOKENS - own.shape[1], 0)))
     states = torch.cat([before[:, :1], first, last, mean], 1).flatten(1)
     message = torch.cat([states, message_statistics(scores, mask, turns.truncated[rows])], -1)
     return before[:, 0].float(), message, torch.cat([before, running_statistics(scores, mask)], -1)

@@ -17,6 +17,12 @@ from baselines.critics.token_statistics import MESSAGE_STATISTICS, RUNNING_STATI
 _WIDTH = 64
 _ROUNDS = 8  # later rounds and longer distances share the last weight
 _PER_ROUND = 0.25  # initial weight per round of distance: a later message mostly replaces an earlier one
+_FREE_STATES = 64
+"""Adam moves each weight by about its learning rate, so that n inputs move an output n times as far. The thousands of
+state columns of a real model would be fitted to the noise of the first batches. Scaled by this number / n, they move it
+as far as this number of columns do, at every width."""
+_STATISTICS = 2.0  # scale of the statistics, which are few
+_LARGEST = 5.0  # standardised inputs are clamped to this size
 _GAIN = 8.0  # Adam moves a parameter by about its learning rate; at 1e-3 a weight could not leave 1 within a run
 
 
@@ -88,6 +94,13 @@ class AdditiveCritic(nn.Module):
         turn = own + (weight @ contribution.unsqueeze(-1)).squeeze(-1)
         return turn.unsqueeze(-1) + within_turn(self.chi, features, base)
 
+    def fit(self, features: TurnFeatures) -> None:
+        """Standardise the inputs by their means and standard deviations in a batch, from now on."""
+        base = self.base_of[features.agent]
+        _fit_by_base(self.psi, features.prompt, base, features.mask)
+        _fit_by_base(self.phi, features.message, base, features.mask)
+        _fit_within(self.chi, features, base)
+
     def _round_weights(self, round: Tensor) -> Tensor:
         """Return w [B, K, K], the weight of turn j in the value of turn k; initially 1/4 per round of distance."""
         ago = (round.unsqueeze(2) - round.unsqueeze(1)).clamp(0, _ROUNDS - 1)
@@ -127,6 +140,12 @@ class HeadCritic(nn.Module):
         turn = self.bias[features.agent] + _by_base(self.psi, features.prompt, base)
         return turn.unsqueeze(-1) + within_turn(self.chi, features, base)
 
+    def fit(self, features: TurnFeatures) -> None:
+        """Standardise the inputs by their means and standard deviations in a batch, from now on."""
+        base = self.base_of[features.agent]
+        _fit_by_base(self.psi, features.prompt, base, features.mask)
+        _fit_within(self.chi, features, base)
+
 
 def _by_base(networks: nn.ModuleDict, x: Tensor, base: Tensor) -> Tensor:
     """Return [...] from x [..., C]: each row through the network of its base, and 0 where that base has no network.
@@ -138,6 +157,19 @@ def _by_base(networks: nn.ModuleDict, x: Tensor, base: Tensor) -> Tensor:
         assert isinstance(network, _MLP)
         total = total + network(x[..., : network.inputs]).squeeze(-1) * (base == int(number))
     return total
+
+
+def _fit_by_base(networks: nn.ModuleDict, x: Tensor, base: Tensor, chosen: Tensor) -> None:
+    """Standardise the inputs of each network by the ``chosen`` rows [...] of x [..., C] that it reads."""
+    for number, network in networks.items():
+        assert isinstance(network, _MLP)
+        network.fit(x[chosen & (base == int(number))][..., : network.inputs])
+
+
+def _fit_within(chi: nn.ModuleDict, features: TurnFeatures, base: Tensor) -> None:
+    if features.within is not None:
+        rows = features.decisions & features.mask.unsqueeze(-1)
+        _fit_by_base(chi, features.within, base.unsqueeze(-1).expand_as(rows), rows)
 
 
 def within_turn(chi: nn.ModuleDict, features: TurnFeatures, base: Tensor) -> Tensor:
@@ -153,7 +185,11 @@ def within_turn(chi: nn.ModuleDict, features: TurnFeatures, base: Tensor) -> Ten
 
 
 class _MLP(nn.Module):
-    """Two layers on ``blocks`` normalised hidden states and ``statistics`` numbers; the initial output is near zero.
+    """Two layers on ``blocks`` hidden states and ``statistics`` numbers; the initial output is near zero.
+
+    Each state is normalised on its own, so that neither its scale nor a missing state changes the others. Then every
+    column is standardised by ``fit``. Without it, what two messages have in common would be many times larger than what
+    distinguishes them: the prompts of a task, and with them the states, are nearly the same.
 
     Args:
         size: Width of a hidden state.
@@ -168,6 +204,16 @@ class _MLP(nn.Module):
         self.norm = nn.LayerNorm(size, elementwise_affine=False)
         self.inner = nn.Linear(self.inputs, _WIDTH)
         self.outer = nn.Linear(_WIDTH, 1)
+        self.center: Tensor
+        self.spread: Tensor
+        self.gain: Tensor
+        self.register_buffer("center", torch.zeros(self.inputs))
+        self.register_buffer("spread", torch.ones(self.inputs))
+        gains = [
+            torch.full((self.states,), min(1.0, _FREE_STATES / self.states)),
+            torch.full((statistics,), _STATISTICS),
+        ]
+        self.register_buffer("gain", torch.cat(gains), persistent=False)
         with torch.no_grad():
             bound = self.inputs**-0.5
             self.inner.weight.uniform_(-bound, bound, generator=generator)
@@ -175,9 +221,24 @@ class _MLP(nn.Module):
             self.outer.weight.uniform_(-0.1 * _WIDTH**-0.5, 0.1 * _WIDTH**-0.5, generator=generator)
             self.outer.bias.zero_()
 
+    @torch.no_grad()
+    def fit(self, x: Tensor) -> None:
+        """Standardise the columns by their mean and standard deviation in x [N, inputs], from now on."""
+        if len(x) < 2:
+            return
+        x = self._normalised(x)
+        variance = x.var(0)
+        # The floors keep a column that is constant in x from being scaled up without bound.
+        states = variance[: self.states].unflatten(0, (self.blocks, -1))
+        states = states + 0.01 * states.mean(-1, keepdim=True) + 1e-6
+        self.center.copy_(x.mean(0))
+        self.spread.copy_(torch.cat([states.flatten(), variance[self.states :] + 1e-2]).sqrt())
+
     def forward(self, x: Tensor) -> Tensor:
+        standardised = ((self._normalised(x) - self.center) / self.spread).clamp(-_LARGEST, _LARGEST)
+        return self.outer(torch.relu(self.inner(standardised * self.gain)))
+
+    def _normalised(self, x: Tensor) -> Tensor:
         x = x.float()  # stored features may have 16 bits
-        # Each state on its own, so that the others, or a missing one, do not change its scale. The statistics are not
-        # normalised: they are few, and their size is their meaning.
         states = self.norm(x[..., : self.states].unflatten(-1, (self.blocks, -1))).flatten(-2)
-        return self.outer(torch.relu(self.inner(torch.cat([states, x[..., self.states :]], -1))))
+        return torch.cat([states, x[..., self.states :]], -1)

@@ -16,7 +16,9 @@ from torch.nn import functional
 
 from baselines.policies.policy import TokenScores
 
-MESSAGE_STATISTICS = 12
+FIRST_TOKENS = 3
+"""Tokens at the beginning of a message that the critic reads one by one."""
+MESSAGE_STATISTICS = 12 + 2 * FIRST_TOKENS
 """Columns of ``message_statistics``."""
 RUNNING_STATISTICS = 7
 """Columns of ``running_statistics``."""
@@ -40,8 +42,10 @@ def message_statistics(scores: TokenScores, mask: Tensor, truncated: Tensor) -> 
     9. whether all tokens are
     10. number of tokens
     11. whether the length limit ended the message (otherwise, a stop token did)
+    12. to 14. surprise of each of the first FIRST_TOKENS tokens, 0 for a missing one
+    15. to 17. gap of each of them
 
-    Columns 0 to 7 are log(1 + x) for x in nats; column 10 is log(1 + number) / 4.
+    Columns 0 to 7 and 12 to 17 are log(1 + x) for x in nats; column 10 is log(1 + number) / 4.
 
     Args:
         scores: Scores of the tokens under the reference model, [n, T] each, 0 at padding.
@@ -62,7 +66,9 @@ def message_statistics(scores: TokenScores, mask: Tensor, truncated: Tensor) -> 
         scores.entropy.sum(-1) / count,
     ]
     others = [modes / count, modes == count, count.log1p() / 4, truncated]
-    return torch.stack([*(_compressed(x) for x in nats), *(x.float() for x in others)], -1)
+    first = [functional.pad(x, (0, FIRST_TOKENS))[:, :FIRST_TOKENS] for x in (surprise, gap)]
+    whole = torch.stack([*(_compressed(x) for x in nats), *(x.float() for x in others)], -1)
+    return torch.cat([whole, *(_compressed(x) for x in first)], -1)
 
 
 def running_statistics(scores: TokenScores, mask: Tensor) -> Tensor:

@@ -193,7 +193,13 @@ def token_features():
 def test_values_and_gradients_are_computed_on_the_device_of_the_inputs(network):
     """On the meta device, an operation with a tensor of the CPU is an error."""
     config = arm("marft_token").with_settings({"critic_network": network})
-    c = TeamCritic((H, H), (0, 1), config if network == "additive" else replace(config, critic="own", bootstrap="own"), seed=0, device="meta")
+    c = TeamCritic(
+        (H, H),
+        (0, 1),
+        config if network == "additive" else replace(config, critic="own", bootstrap="own"),
+        seed=0,
+        device="meta",
+    )
     f = token_features().to(torch.device("meta"))
     logits = c.networks[0](f, visible_turns(f.mask))
     logits.sum().backward()

@@ -79,7 +79,7 @@ def test_no_statistic_is_at_a_bound(length):
     in_nats = slice(0, 8)
     assert a.shape == (N, MESSAGE_STATISTICS) and float(a.abs().max()) < 8
     assert bool(((b - a).abs() > 1e-3)[:, in_nats].any(0).all())
-    assert torch.equal(a[:, 8:], b[:, 8:])
+    assert torch.equal(a[:, 8:12], b[:, 8:12])
 
 
 def test_a_message_statistic_is_that_of_its_own_tokens():
@@ -94,7 +94,8 @@ def test_a_message_statistic_is_that_of_its_own_tokens():
     found = message_statistics(scores, mask, torch.tensor([True]))[0]
     nats = torch.tensor([1.5, 1.0, 3.0, 3.0, 0.5, 2.0, 2.0, 2.0])
     assert torch.allclose(found[:8].expm1(), nats, atol=1e-6)
-    assert torch.allclose(found[8:], torch.tensor([0.75, 0.0, torch.tensor(5.0).log() / 4, 1.0]))
+    assert torch.allclose(found[8:12], torch.tensor([0.75, 0.0, torch.tensor(5.0).log() / 4, 1.0]))
+    assert torch.allclose(found[12:].expm1(), torch.tensor([1.0, 3.0, 2.0, 0.0, 2.0, 0.0]), atol=1e-6)
 
 
 def test_a_running_statistic_is_that_of_the_tokens_before():
