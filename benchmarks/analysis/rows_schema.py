@@ -107,6 +107,8 @@ MODEL = {
     "name": Key("string", "name of the base model"),
     "revision": Key("string", "revision of the base model"),
     "sha256": Key("string", "SHA-256 of its weights"),
+    "device": Key("string", "device of the base model"),
+    "dtype": Key("string", "type of its weights"),
 }
 
 _LABEL = {

@@ -56,7 +56,7 @@ def grid_of(options: argparse.Namespace) -> Grid:
     if options.workers < 1:
         raise GridError(f"--workers {options.workers}: expected at least 1")
     grid = load_preset(options.preset)
-    names = ("seeds", "updates", "model", "evaluation_items", "learning_rates")
+    names = ("seeds", "updates", "model", "device", "dtype", "evaluation_items", "learning_rates")
     changes: dict[str, Any] = {name: getattr(options, name) for name in names}
     changes["arms"] = tuple(options.arms) if options.arms else None
     changes["allow_wheel"] = options.allow_wheel or None
@@ -73,8 +73,10 @@ def check_models(grid: Grid) -> dict[str, Any]:
     Raises:
         ValueError: A model or a data set cannot be used.
     """
-    for model in {name for run in grid.runs() for name in (run.model, *run.bases.values())}:
-        load_model(model, allow_wheel=grid.allow_wheel)
+    bases = {(name, run.dtype, run.quantization) for run in grid.runs() for name in (run.model, *run.bases.values())}
+    for name, dtype, quantization in bases:
+        options = {"device": grid.device, "dtype": dtype, "quantization": quantization}
+        print(f"{name}: {load_model(name, **options, allow_wheel=grid.allow_wheel).placement}", flush=True)
     return {run.task: data_of(run) for run in {run.task: run for run in grid.runs()}.values()}
 
 

@@ -15,8 +15,9 @@ from benchmarks.experiment.presets import GridError, check_arms, preset_path, re
 
 _RECORDS = {"settings": LearnerConfig, "decoding": Decoding, "lora": LoraSettings}
 _MERGED = tuple(_RECORDS)  # here a task overrides the grid key by key
-_RUN_KEYS = ("model", "updates", "episodes", "evaluate_every", "evaluation_items", "training_rows", "cooperation",
-             "transfer", "checkpoint_every", "tuning", "bases", "scripted", "sharing", "frozen")  # fmt: skip
+_RUN_KEYS = ("model", "dtype", "quantization", "updates", "episodes", "evaluate_every", "evaluation_items",
+             "training_rows", "cooperation", "transfer", "checkpoint_every", "tuning", "bases", "scripted", "sharing",
+             "frozen")  # fmt: skip
 TASK_KEYS = ("environment", "arguments", "learning_rates", *_RUN_KEYS, *_MERGED)
 # Environment arguments that define the team; a transfer data set gets those of the task.
 _TEAM_ARGUMENTS = ("team", "dependency", "stop", "rounds", "memory", "order")
@@ -43,6 +44,9 @@ class Grid:
     seeds: int = 5
     model: str = "tiny"
     allow_wheel: bool = False
+    device: str = "auto"
+    dtype: str = "auto"
+    quantization: str = "none"
     updates: int = 30
     episodes: int = 128
     evaluate_every: int = 5
@@ -120,6 +124,7 @@ class Grid:
                 environment=spec.get("environment", "math_v0"),
                 environment_arguments=dict(spec.get("arguments", {})),
                 allow_wheel=self.allow_wheel,
+                device=self.device,
                 seed=seed,
                 settings=merged["settings"],
                 lora=LoraSettings(**merged["lora"]),
@@ -141,7 +146,7 @@ class Grid:
         for run in runs:
             plain = run.resolved()
             learner = plain.pop("learner")
-            for name in ("arm", "task", "seed", "allow_wheel", "checkpoint_every", "keep_checkpoints"):
+            for name in ("arm", "task", "seed", "allow_wheel", "device", "checkpoint_every", "keep_checkpoints"):
                 del plain[name]
             entry = tasks.setdefault(run.task, {**plain, "learners": {}, "learning_rates": {}})
             rate = learner.pop("learning_rate")

@@ -48,6 +48,7 @@ def evaluate(options: argparse.Namespace, dataset: str | None) -> None:
     config = config_of(options, dataset)
     runner = heldout_runner(config)
     team = TeamPolicy(config, runner.team.agents, config.decoding)
+    print("\n".join(team.placement))
     sampler = team.sampler(None if options.mode == "greedy" else _SAMPLING_STREAM)
     start = time.perf_counter()
     episodes = play_items(runner, sampler, evaluation_items(runner, options.items, config.seed))
@@ -96,6 +97,8 @@ def config_of(options: argparse.Namespace, dataset: str | None) -> RunConfig:
         environment_arguments=arguments,
         model=options.model,
         allow_wheel=options.allow_wheel,
+        device=options.device,
+        dtype=options.dtype,
         updates=0,
         episodes=1,
         evaluation_items=options.items,
