@@ -1,5 +1,6 @@
 """The structure of the code: marft_envs without torch, import contracts, no module named like a standard library's."""
 
+import ast
 import pkgutil
 import subprocess
 import sys
@@ -50,6 +51,56 @@ def test_every_module_of_marft_envs_has_a_layer():
     modules = {module.name for module in pkgutil.iter_modules([str(ROOT / "marft_envs")])}
     assert {name for name in modules if not is_versioned(name)} <= listed
     assert listed <= modules
+
+
+CONSTRUCTORS = {
+    "arange", "as_tensor", "empty", "eye", "full", "linspace", "ones", "rand", "randint", "randn", "randperm",
+    "scalar_tensor", "tensor", "zeros",
+}  # fmt: skip
+
+
+def is_call_of(node, *names):
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in names
+
+
+def bare_constructors(source):
+    """Return the lines of a module that make a tensor with torch.zeros(...) and the like without naming a device.
+
+    Initial values of parameters and buffers are not among them, because they move with their module.
+    """
+    tree = ast.parse(source)
+    of_modules = {
+        id(inner)
+        for node in ast.walk(tree)
+        if is_call_of(node, "Parameter", "register_buffer")
+        for inner in ast.walk(node)
+    }
+    return [
+        call.lineno
+        for call in ast.walk(tree)
+        if is_call_of(call, *CONSTRUCTORS)
+        and isinstance(call.func.value, ast.Name)
+        and call.func.value.id == "torch"
+        and id(call) not in of_modules
+        and not any(keyword.arg == "device" for keyword in call.keywords)
+    ]
+
+
+def test_bare_constructors_are_found():
+    found = ["a = torch.zeros(3)"]
+    fine = ["b = torch.ones(3, device=a.device)", "c = nn.Parameter(torch.zeros(2))", "d = a.new_zeros(1)"]
+    assert bare_constructors("\n".join(found + fine)) == [1]
+
+
+@pytest.mark.parametrize("room", ["critics", "engine", "functional", "policies", "ppo"])
+def test_tensors_of_the_update_name_their_device(room):
+    """On a GPU a tensor without a device would be on the CPU. Write x.new_zeros(...), zeros_like, or device=...."""
+    found = {
+        f"{path.relative_to(ROOT)}:{line}"
+        for path in (ROOT / "baselines" / room).rglob("*.py")
+        for line in bare_constructors(path.read_text(encoding="utf-8"))
+    }
+    assert not found
 
 
 @pytest.mark.parametrize("folder", ["marft_envs", "baselines", "benchmarks"])

@@ -278,10 +278,11 @@ def left_pad(prompts: Sequence[Sequence[int]], pad_id: int) -> tuple[Tensor, Ten
         Ids and mask (1 = a token, 0 = padding), both of shape [n, T] for the longest prompt's length T.
     """
     longest = max(map(len, prompts))
-    ids = torch.full((len(prompts), longest), pad_id, dtype=torch.long)
-    mask = torch.zeros((len(prompts), longest), dtype=torch.long)
+    # Filled row by row on the CPU, then moved to the model's device as a whole.
+    ids = torch.full((len(prompts), longest), pad_id, dtype=torch.long, device="cpu")
+    mask = torch.zeros((len(prompts), longest), dtype=torch.long, device="cpu")
     for i, prompt in enumerate(prompts):
-        ids[i, longest - len(prompt) :] = torch.tensor(prompt)
+        ids[i, longest - len(prompt) :] = torch.tensor(prompt, device="cpu")
         mask[i, longest - len(prompt) :] = 1
     return ids, mask
 

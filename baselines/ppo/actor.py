@@ -185,7 +185,7 @@ class Actor:
         steps: list[dict[str, float]] = []
         with self.policy.of(agent).use(agent):
             for _ in range(self.config.epochs):
-                order = torch.randperm(len(data.turns), generator=self.generator).to(data.old.device)
+                order = torch.randperm(len(data.turns), generator=self.generator, device="cpu").to(data.old.device)
                 for chosen in order.chunk(self.config.minibatches):
                     # The KL of this minibatch is measured in its own forward pass, before the step it would stop.
                     stats = self._accumulate(adapter, data, chosen)

@@ -83,7 +83,7 @@ def duo():
     return Setup()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_setup():
     return Setup
 
