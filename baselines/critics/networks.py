@@ -209,11 +209,8 @@ class _MLP(nn.Module):
         self.gain: Tensor
         self.register_buffer("center", torch.zeros(self.inputs))
         self.register_buffer("spread", torch.ones(self.inputs))
-        gains = [
-            torch.full((self.states,), min(1.0, _FREE_STATES / self.states)),
-            torch.full((statistics,), _STATISTICS),
-        ]
-        self.register_buffer("gain", torch.cat(gains), persistent=False)
+        gains = [min(1.0, _FREE_STATES / self.states)] * self.states + [_STATISTICS] * statistics
+        self.register_buffer("gain", torch.tensor(gains), persistent=False)
         with torch.no_grad():
             bound = self.inputs**-0.5
             self.inner.weight.uniform_(-bound, bound, generator=generator)

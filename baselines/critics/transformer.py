@@ -34,7 +34,7 @@ class TransformerCritic(nn.Module):
         super().__init__()
         (base,) = shape.bases
         self.bias = nn.Parameter(torch.zeros(len(shape.base_of)))
-        seed = int(torch.randint(2**31, (), generator=generator))
+        seed = int(torch.randint(2**31, (), generator=generator, device="cpu"))
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)  # noqa: TID251 - torch's layers draw from the global generator, forked here
             self.embedding = nn.Embedding(shape.sizes[base], _WIDTH)

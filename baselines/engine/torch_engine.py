@@ -111,7 +111,7 @@ class TorchEngine:
         with self.policy.use(agent):
             for block in row_blocks(len(order), self.decoding.rows):
                 rows = order[block]
-                own = None if uniforms is None else torch.as_tensor(uniforms[rows])
+                own = None if uniforms is None else torch.as_tensor(uniforms[rows], device="cpu")
                 for i, g in zip(rows, self._block([prompts[i] for i in rows], own), strict=True):
                     results[i] = g
         return [results[i] for i in range(len(prompts))]
