@@ -61,6 +61,10 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def _is_number_or_none(value: Any) -> bool:
+    return value is None or _is_number(value)
+
+
 def _is_mapping(value: Any) -> bool:
     return isinstance(value, Mapping) and all(map(_is_string, value))
 
@@ -86,6 +90,7 @@ FIELD_TYPES: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
     "bool": ("true or false", _is_bool),
     "int": ("an integer", _is_integer),
     "float": ("a number", _is_number),
+    "float | None": ("a number, or none", _is_number_or_none),
     "tuple[float, float]": ("two numbers", _is_pair_of_numbers),
     "tuple[str, ...]": ('a list of strings, for example ["a", "b"]', _is_list_of_strings),
     "Mapping[str, Any]": ("a mapping", _is_mapping),

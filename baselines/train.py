@@ -3,6 +3,7 @@
     python -m baselines.train --arm marft --env math_v0 --env-arg dataset=relay --updates 5 --out runs/relay
     python -m baselines.train --config run.toml --set learner.learning_rate=3e-4 --out runs/slow
     python -m baselines.train --resume --out runs/relay
+    python -m baselines.train --dry-run --arm marft --env-arg dataset=relay --model 7B   # its memory, without weights
 
 The folder holds rows.jsonl, transcripts and checkpoints. After Ctrl-C or a kill, --resume continues the run with the
 numbers it would have had without the stop. Exit codes: 0, success; 1, the disk, a tracker or the training failed; 2, a
@@ -60,7 +61,9 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         prog="python -m baselines.train", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add("--out", type=Path, required=True, help="folder of the run")
+    add("--out", type=Path, help="folder of the run; needed except with --dry-run")
+    add("--dry-run", action="store_true", help="print the memory plan of the run and exit; loads no weights. --model "
+        "may also be a size of Qwen2.5: 0.5B, 1.5B, 3B, 7B, 14B, 32B, 72B (docs/memory.md)")  # fmt: skip
     add("--resume", action="store_true", help="resume the run in --out; its settings need not be repeated")
     add("--config", type=Path, help="read settings from a .toml, .yaml or .json file; flags override it")
     add("--arm", help="algorithm: ippo, mappo, ..., marft (the names in baselines.ARMS)")
@@ -97,7 +100,10 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         choices=TRACKERS,
         help="also log to this tracker (default: tensorboard if it is installed, else none)",
     )
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if options.out is None and not options.dry_run:
+        parser.error("the following arguments are required: --out")
+    return options
 
 
 def config_of(options: argparse.Namespace) -> RunConfig:
@@ -107,9 +113,8 @@ def config_of(options: argparse.Namespace) -> RunConfig:
     from marft_envs.cli.key_values import parse_key_values
 
     layers: list[Mapping[str, Any]] = []
-    stored = options.out / CONFIG
-    if options.resume and stored.is_file():
-        layers.append(read_settings(stored))
+    if options.resume and options.out and (options.out / CONFIG).is_file():
+        layers.append(read_settings(options.out / CONFIG))
     if options.config:
         layers.append(read_settings(options.config))
     names = ("arm", "environment", "model", "device", "dtype", "updates", "episodes", "seed")
@@ -124,6 +129,16 @@ def config_of(options: argparse.Namespace) -> RunConfig:
                              "or the settings of a new one, such as --arm marft")  # fmt: skip
         raise ValueError("no arm in --arm or --config: expected --arm NAME, such as --arm marft")
     return build([*layers, flags], settings)
+
+
+def print_memory_plan(options: argparse.Namespace) -> None:
+    """Print the memory plan of the run (docs/memory.md)."""
+    from baselines.runs.device_memory import free_memory
+    from baselines.runs.dry_run import plan_without_weights
+    from baselines.runs.memory_table import table
+
+    plan = plan_without_weights(config_of(options))
+    print(table(plan, free_memory(plan.device)))
 
 
 def run(options: argparse.Namespace) -> None:
@@ -161,6 +176,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
     logging.getLogger("baselines").setLevel(logging.INFO)
     import_module("baselines.runs.run")  # loads torch while ``exit_on_signal`` is still in force
+    if options.dry_run:
+        return run_command("train", lambda: print_memory_plan(options))
     resume = shlex.join([interpreter(), "-m", "baselines.train", "--resume", "--out", str(options.out)])
     code = run_command("train", lambda: run(options), advice=f"resume with: {resume}")
     if code == 0:

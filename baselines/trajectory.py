@@ -245,7 +245,7 @@ def _views(episodes: Sequence[Episode], agents: Sequence[str], pad_id: int, prom
     turns = {}
     for agent in agents:
         prompts = [tuple(prompt(agent, final.observations[agent])) for _, _, final in truncated]
-        turns[agent] = _padded([Generation(ids, (), (), "", False) for ids in prompts], where, pad_id)
+        turns[agent] = padded_turns([Generation(ids, (), (), "", False) for ids in prompts], where, pad_id)
     next_agent = torch.tensor([agents.index(final.agent) for _, _, final in truncated])
     rounds = torch.tensor([final.round for _, _, final in truncated])
     return Views(torch.tensor([b for b, _ in where]), next_agent, rounds, turns)
@@ -264,11 +264,11 @@ def _per_turn(name: str, episodes: Sequence[Episode], rows: Sequence[Sequence[fl
 
 def _agent_turns(episodes: Sequence[Episode], where: list[tuple[int, int]], pad_id: int) -> AgentTurns:
     """Return the turns ``where`` [(b, k), ...] of one agent."""
-    return _padded([episodes[b].steps[k].data for b, k in where], where, pad_id)
+    return padded_turns([episodes[b].steps[k].data for b, k in where], where, pad_id)
 
 
-def _padded(generations: Sequence[Generation], where: list[tuple[int, int]], pad_id: int) -> AgentTurns:
-    """Return generations as padded tensors. where: row b and turn k of each."""
+def padded_turns(generations: Sequence[Generation], where: list[tuple[int, int]], pad_id: int) -> AgentTurns:
+    """Return the turns of one agent from its generations, as padded tensors. where: row b and turn k of each."""
     n = len(generations)
     longest = max((len(g.prompt_ids) + len(g.action_ids) for g in generations), default=0)
     longest_action = max((len(g.action_ids) for g in generations), default=0)

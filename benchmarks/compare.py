@@ -12,7 +12,6 @@ run or the disk failed; 2, a wrong option; 130 and 143, stopped by Ctrl-C or SIG
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -71,7 +70,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--path", help="file or folder of the --dataset data (default: the variable MARFT_DATA, then the hub)")
     add("--out", type=Path, help="results folder (default: results/PRESET)")
     add("--resume", action="store_true", help="resume the comparison in the results folder, if there is one")
-    add("--workers", type=int, default=os.cpu_count() or 1, help="number of parallel runs (default: number of cores)")
+    add("--workers", type=int, help="number of parallel runs (default: number of cores, or fewer if the memory plan of "
+        "the runs says that so many do not fit)")  # fmt: skip
     return parser.parse_args(arguments)
 
 

@@ -114,7 +114,7 @@ class MicroBatches:
         lengths, actions = turns.token_mask.sum(-1).tolist(), turns.action_mask.sum(-1).tolist()
         waiting = sorted(range(len(turns)), key=lambda i: -lengths[i])  # stable: equal lengths stay in order
         while waiting:
-            on = possible and self._checkpointing(memory, lengths[waiting[0]], actions[waiting[0]])
+            on = possible and self.checkpoints(memory, lengths[waiting[0]], actions[waiting[0]], self._device)
             rows, size = self._fill(memory, waiting, lengths, actions, on)
             self._tried = _Tried(len(rows), lengths[rows[0]], size, on)
             yield MicroBatch(torch.tensor(sorted(rows), device=device), on)
@@ -138,11 +138,18 @@ class MicroBatches:
             size, count = larger, count + 1
         return waiting[:count], size
 
-    def _checkpointing(self, memory: PassMemory, length: int, actions: int) -> bool:
-        """Return whether passes of turns of this length are checkpointed."""
+    def checkpoints(self, memory: PassMemory, length: int, actions: int, device: str) -> bool:
+        """Return whether passes of turns of a length are checkpointed.
+
+        Args:
+            memory: The memory formula of the model.
+            length: Tokens of a turn.
+            actions: Action tokens of a turn.
+            device: Type of the device.
+        """
         if self.limits.checkpointing != "auto":
             return self.limits.checkpointing == "on"
-        wanted = 1 if self._device == "cpu" else max(1, min(self.limits.rows, BUSY_TOKENS // length))
+        wanted = 1 if device == "cpu" else max(1, min(self.limits.rows, BUSY_TOKENS // length))
         return memory.peak(wanted, length, wanted * actions, checkpointing=False) > self.budget
 
     def _can_checkpoint(self, policy: SharedBasePolicy) -> bool:

@@ -8,9 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from baselines.models.shape import ModelShape
+from baselines.policies.head import CHUNK_BYTES
 
-LOGITS_CHUNK_BYTES = 64 * 2**20
-"""Largest size of the fp32 logits that the head holds at a time; more are computed chunk by chunk."""
 _LORA_LAYERS = 7  # linear layers of a decoder layer, each with an adapter: q, k, v, o, gate, up, down
 _LOGITS_COPIES = 5  # fp32 tensors of a chunk's size at the peak: logits, scaled, log-softmax, its exponential, gradient
 
@@ -31,7 +30,7 @@ class PassMemory:
     element: int
     rank: int | None
     eager: bool
-    logits_chunk: int = LOGITS_CHUNK_BYTES
+    logits_chunk: int = CHUNK_BYTES
 
     def layer(self, rows: int, length: int) -> int:
         """Return the bytes that one decoder layer saves for backward, for n turns of L tokens."""

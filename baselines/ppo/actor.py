@@ -283,5 +283,4 @@ def loss_scaler(policy: SharedBasePolicy) -> torch.amp.GradScaler:
 
     Source: Micikevicius et al. 2018, Mixed Precision Training, https://arxiv.org/abs/1710.03740.
     """
-    weight = next(policy.head.parameters())
-    return torch.amp.GradScaler(weight.device.type, enabled=weight.dtype == torch.float16)
+    return torch.amp.GradScaler(policy.device.type, enabled=policy.head.weight.dtype == torch.float16)

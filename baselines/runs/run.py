@@ -18,7 +18,7 @@ import numpy as np
 
 from baselines.engine.torch_engine import TorchEngine
 from baselines.models.load import LoadedModel
-from baselines.policies.micro_batches import PassLimits
+from baselines.policies.micro_batches import GIB
 from baselines.ppo.diagnostics import Timer
 from baselines.ppo.learner import Learner
 from baselines.runs.checkpoint import Checkpoint
@@ -33,6 +33,7 @@ from baselines.runs.evaluation import (
     make_environment,
     play_items,
 )
+from baselines.runs.memory_plan import plan_of_team
 from baselines.runs.message_statistics import message_statistics
 from baselines.runs.reply_scores import progress_labels, reply_scores
 from baselines.runs.run_config import RunConfig
@@ -58,6 +59,7 @@ class Run:
     Attributes:
         policy: The policy of the team.
         learner: Its learner.
+        memory: Its memory plan, which decides the passes of an update.
         training: Runner of the training split.
         testing: Runner of the test split.
         transfer: Runners of further data sets, by name.
@@ -79,12 +81,14 @@ class Run:
         self.policy = TeamPolicy(config, self.training.team.agents, decoding)
         for line in self.policy.placement:
             log.info("%s", line)
+        self.memory = plan_of_team(replace(config, decoding=decoding), self.policy)
+        self.memory.check()
         self.learner = Learner(
             self.policy,
             config.learner(),
             temperature=config.decoding.temperature,
             seed=config.seed,
-            limits=PassLimits(rows=config.training_rows),
+            limits=self.memory.limits,
             failures=failures,
         )
         names = ("episodes", "not_graded", "truncated", "prompt_tokens", "generated_tokens", "trained_tokens")
@@ -278,7 +282,7 @@ def train(
         if folder is not None:
             store = stack.enter_context(contextlib.closing(RunFolder(folder, config, resume=resume)))
             done = run.restore(store)
-            store.begin(run.policy.models())
+            store.begin(run.policy.models(), run.memory.pass_budget / GIB)
         for update in range(done + 1, config.updates + 1):
             for row in _rows(run, update, store):
                 if store:

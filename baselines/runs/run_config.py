@@ -98,8 +98,14 @@ class RunConfig:
     """Agents that act and are not trained."""
     decoding: Decoding = field(default_factory=Decoding)
     """How actions are sampled."""
+    memory_gib: float | None = None
+    """Memory that the run may use on its device, in GiB. It decides how many turns a pass of an update holds; gradients
+    are accumulated over the passes. Default: 90 % of a GPU's memory; on a CPU, 2 GiB for a pass beside all the rest."""
+    gradient_checkpointing: Literal["auto", "on", "off"] = "auto"
+    """Whether the backward pass computes the layers again in place of saving what is in them. "auto": for turns so long
+    that one of them does not fit otherwise; on a GPU, also where fewer than 2,048 tokens fit (docs/memory.md)."""
     training_rows: int = 128
-    """Turns per forward pass of an update. Gradients are accumulated over the passes."""
+    """Largest number of turns in a pass of an update."""
     checkpoint_every: int = 5
     """Updates between two checkpoints, if the run has a folder. Update 0 and the last update always have one."""
     keep_checkpoints: int = 2
@@ -115,6 +121,8 @@ class RunConfig:
         for name in ("episodes", "evaluate_every", "evaluation_items", "training_rows", "checkpoint_every"):
             self._check_least(name, 1)
         self._check_least("keep_checkpoints", 1)
+        if self.memory_gib is not None and not self.memory_gib > 0:
+            raise ValueError(f"RunConfig memory_gib={self.memory_gib!r}: expected a positive number of GiB")
         for name in ("updates", "seed", "transcripts"):
             self._check_least(name, 0)
         object.__setattr__(self, "frozen", tuple(self.frozen))

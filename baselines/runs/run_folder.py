@@ -147,14 +147,16 @@ class RunFolder:
         os.truncate(path, size)
         self._rows = path.open("ab")
 
-    def begin(self, models: Mapping[str, Mapping[str, str]]) -> None:
+    def begin(self, models: Mapping[str, Mapping[str, str]], pass_gib: float) -> None:
         """Write the head row, unless the run is resumed and has one.
 
         Args:
             models: Description of each base model (``TeamPolicy.models``), by name.
+            pass_gib: Memory of a pass of an update, in GiB, as the settings and the device resolve it.
         """
         if self.checkpoint is None:
-            self.write({**head_row(self.config), "models": {name: dict(about) for name, about in models.items()}})
+            about = {name: dict(model) for name, model in models.items()}
+            self.write({**head_row(self.config), "models": about, "pass_gib": pass_gib})
 
     def write(self, row: Row) -> None:
         """Append a row and flush the file.

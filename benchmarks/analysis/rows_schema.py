@@ -132,6 +132,7 @@ ROW_KINDS: dict[str, dict[str, Key]] = {
         "config": Key("object", "resolved configuration of the run", "in the run's own folder"),
         "config_hash": Key("string", "hash of the run's configuration"),
         "models": Key("object of objects", "base models by the name in the configuration", entries=MODEL),
+        "pass_gib": Key("number", "memory of a forward and backward pass of an update, in GiB"),
         "versions": Key("object", "package -> version"),
         "hardware": Key("string", "cores, architecture and operating system"),
         "threads": Key("integer >= 0", "threads of torch"),

@@ -17,6 +17,7 @@ from benchmarks.experiment.grid import Grid, load_preset, with_options, with_tra
 from benchmarks.experiment.presets import GridError
 from benchmarks.experiment.provenance import data_of
 from benchmarks.experiment.results_folder import ResultsFolder
+from benchmarks.experiment.worker_memory import default_workers
 from benchmarks.experiment.workers import execute
 
 
@@ -40,7 +41,7 @@ def compare(options: argparse.Namespace, write_report: Callable[[Path], str]) ->
     data = check_models(grid)
     with results.locked():
         results.open(grid, resume=options.resume, data=data)
-        failed = run_grid(grid, results, options.workers)
+        failed = run_grid(grid, results, options.workers or default_workers(grid))
         print()
         print(write_report(results.folder))
     print(f"Results: {results.folder}/ (rows.jsonl, summary.json, report.md, curve_*.png)")
@@ -53,7 +54,7 @@ def grid_of(options: argparse.Namespace) -> Grid:
     Raises:
         GridError: The preset or an option cannot be used.
     """
-    if options.workers < 1:
+    if options.workers is not None and options.workers < 1:
         raise GridError(f"--workers {options.workers}: expected at least 1")
     grid = load_preset(options.preset)
     names = ("seeds", "updates", "model", "device", "dtype", "evaluation_items", "learning_rates")

@@ -16,8 +16,8 @@ from benchmarks.experiment.presets import GridError, check_arms, preset_path, re
 _RECORDS = {"settings": LearnerConfig, "decoding": Decoding, "lora": LoraSettings}
 _MERGED = tuple(_RECORDS)  # here a task overrides the grid key by key
 _RUN_KEYS = ("model", "dtype", "quantization", "updates", "episodes", "evaluate_every", "evaluation_items",
-             "training_rows", "cooperation", "transfer", "checkpoint_every", "tuning", "bases", "scripted", "sharing",
-             "frozen")  # fmt: skip
+             "memory_gib", "gradient_checkpointing", "training_rows", "cooperation", "transfer", "checkpoint_every",
+             "tuning", "bases", "scripted", "sharing", "frozen")  # fmt: skip
 TASK_KEYS = ("environment", "arguments", "learning_rates", *_RUN_KEYS, *_MERGED)
 # Environment arguments that define the team; a transfer data set gets those of the task.
 _TEAM_ARGUMENTS = ("team", "dependency", "stop", "rounds", "memory", "order")
@@ -57,6 +57,8 @@ class Grid:
     settings: Mapping[str, Any] = field(default_factory=dict)
     decoding: Mapping[str, Any] = field(default_factory=dict)
     lora: Mapping[str, Any] = field(default_factory=dict)
+    memory_gib: float | None = None
+    gradient_checkpointing: str = "auto"
     training_rows: int = 128
     checkpoint_every: int = 5
     tuning: str = "lora"

@@ -18,6 +18,7 @@ VALID = {
     "true or false": [True],
     "an integer": [8],
     "a number": [8, 0.5],
+    "a number, or none": [8, 0.5, None],
     "two numbers": [[0.5, 2], (0.5, 2.0)],
     'a list of strings, for example ["a", "b"]': [["a_0"], ("a_0",), []],
     "a mapping": [{}, {"a": 1}],

@@ -1,0 +1,60 @@
+"""Memory that a run may use on a device, and memory that is free on this machine."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import torch
+
+GPU_SHARE = 0.9
+"""Share of an accelerator's memory that a run uses by default; the allocator's fragments need the rest."""
+
+
+def default_memory(device: torch.device) -> int | None:
+    """Return the bytes that a run may use by default; None on a CPU, and if the device is not on this machine.
+
+    It is a function of the device, not of the memory that is free at the moment, so that a run can be repeated.
+    """
+    if device.type == "cuda" and torch.cuda.is_available():
+        return int(GPU_SHARE * torch.cuda.get_device_properties(device).total_memory)
+    if device.type == "mps" and torch.backends.mps.is_available():
+        return int(torch.mps.recommended_max_memory())
+    return None
+
+
+def free_memory(device: str) -> int | None:
+    """Return the bytes that are free on a type of device now; None if it is not on this machine."""
+    if device == "cpu":
+        return available_memory()
+    return torch.cuda.mem_get_info()[0] if device == "cuda" and torch.cuda.is_available() else None
+
+
+def available_memory() -> int | None:
+    """Return the bytes of main memory that further processes can use now; None if the system does not say.
+
+    A container's limit (cgroup v2) counts if it is lower than what the machine has.
+    """
+    found = [_linux_available(), _cgroup_available()]
+    known = [size for size in found if size is not None]
+    return min(known) if known else None
+
+
+def _linux_available() -> int | None:
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration, ValueError):
+        pass
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):
+        return None
+
+
+def _cgroup_available(folder: Path = Path("/sys/fs/cgroup")) -> int | None:
+    try:
+        limit, used = ((folder / name).read_text(encoding="ascii").strip() for name in ("memory.max", "memory.current"))
+        return max(int(limit) - int(used), 0)
+    except (OSError, ValueError):  # no cgroup v2, or the limit is "max"
+        return None

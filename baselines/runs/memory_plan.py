@@ -1,0 +1,243 @@
+"""Memory of a training run, calculated from its settings and the shapes of its models, without loading weights.
+
+Formulas: docs/memory.md. Every part is in bytes. Rollout and update are not at the same time, so the peak is the fixed
+parts plus the larger of the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from baselines.models.shape import ModelShape, shape_of
+from baselines.policies.micro_batches import CPU_PASS_GIB, GIB, MicroBatches, PassLimits
+from baselines.policies.pass_memory import PassMemory
+from baselines.runs.device_memory import default_memory
+from baselines.runs.run_config import RunConfig
+from baselines.runs.team_policy import TeamPolicy
+
+_FOUR_BIT_BYTES = 4.5 / 8  # per weight: 4 bits, and an fp32 scale for each block of 64
+_SAMPLING_BYTES = 24  # per row and token id: logits and log-softmax in fp32, probabilities and their sum in fp64
+_CRITIC_WIDTH, _CRITIC_STATES = 64, 7  # hidden units of the additive critic; states of a turn that it reads
+
+
+@dataclass(frozen=True)
+class BaseSize:
+    """One base model of a team, with the agents on it.
+
+    Attributes:
+        name: Name of the base in the configuration.
+        shape: Its shape.
+        element: Bytes of a weight in its dtype: 2 or 4.
+        trained: Number of trained adapters (or full copies) on it.
+        frozen: Number of adapters on it that are not trained.
+        four_bit: Whether the matrices of its layers are stored in 4 bits.
+    """
+
+    name: str
+    shape: ModelShape
+    element: int
+    trained: int
+    frozen: int = 0
+    four_bit: bool = False
+
+    @property
+    def weights(self) -> int:
+        """Bytes of the base model's weights."""
+        if not self.four_bit:
+            return self.shape.parameters * self.element
+        rest = self.shape.parameters - self.shape.linear_parameters
+        return int(self.shape.linear_parameters * _FOUR_BIT_BYTES) + rest * self.element
+
+    def adapter_parameters(self, rank: int | None) -> int:
+        """Return the parameters of one adapter; of a full copy if the rank is None."""
+        return self.shape.parameters if rank is None else self.shape.lora_parameters(rank)
+
+
+@dataclass(frozen=True)
+class MemoryPlan:
+    """The memory of a run.
+
+    Attributes:
+        config: Configuration of the run.
+        agents: Number of agents.
+        bases: The base models.
+        device: Type of the device: "cpu", "cuda" or "mps".
+        memory: Bytes that the run may use: ``memory_gib``, or the default of the device. None on a CPU without
+            ``memory_gib``, where a pass has CPU_PASS_GIB whatever the rest needs.
+    """
+
+    config: RunConfig
+    agents: int
+    bases: tuple[BaseSize, ...]
+    device: str
+    memory: int | None
+
+    # ---- parts that are there all the time
+
+    @property
+    def rank(self) -> int | None:
+        """Rank of the adapters; None with full tuning."""
+        return self.config.lora.rank if self.config.tuning == "lora" else None
+
+    @property
+    def weights(self) -> int:
+        """Bytes of all base models."""
+        return sum(base.weights for base in self.bases)
+
+    @property
+    def adapters(self) -> int:
+        """Bytes of all adapters, fp32. With full tuning, agents that are not trained use the base model itself."""
+        counts = [b.trained + (b.frozen if self.rank is not None else 0) for b in self.bases]
+        return sum(4 * n * b.adapter_parameters(self.rank) for n, b in zip(counts, self.bases, strict=True))
+
+    @property
+    def optimizer(self) -> int:
+        """Bytes of Adam's two moments of every trained adapter, and of the gradient of one adapter at a time."""
+        moments = sum(8 * b.trained * b.adapter_parameters(self.rank) for b in self.bases)
+        return moments + max((4 * b.adapter_parameters(self.rank) for b in self.bases if b.trained), default=0)
+
+    @property
+    def critic(self) -> int:
+        """Bytes of the critic's weights and their Adam moments and gradients, and of the replayed batches.
+
+        The replayed batches are in the main memory, also if the models are on an accelerator.
+        """
+        learner = self.config.learner()
+        if learner.critic == "none":
+            return 0
+        width, element = max(b.shape.width for b in self.bases), max(b.element for b in self.bases)
+        networks = self.agents if learner.critic == "own" else len(self.bases)
+        parameters = networks * _CRITIC_WIDTH * _CRITIC_STATES * width
+        turns = self.config.episodes * self.turns
+        states = _CRITIC_STATES + (self.config.decoding.max_new_tokens if learner.credit == "token" else 0)
+        return 16 * parameters + learner.replay_batches * turns * states * width * element
+
+    @property
+    def turns(self) -> int:
+        """Turns of an episode: one of each agent in each round."""
+        return self.agents * int(self.config.environment_arguments.get("rounds", 1))
+
+    @property
+    def fixed(self) -> int:
+        """Bytes on the device that neither the rollout nor the update frees."""
+        on_device = self.critic if self.device == "cpu" else 0
+        return self.weights + self.adapters + self.optimizer + on_device
+
+    # ---- rollout
+
+    @property
+    def sampled_rows(self) -> int:
+        """Prompts of a forward pass of the rollout."""
+        return min(self.config.decoding.rows, self.config.episodes)
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest turn: prompt and reply."""
+        return self.config.decoding.max_prompt_tokens + self.config.decoding.max_new_tokens
+
+    @property
+    def kv_cache(self) -> int:
+        """Bytes of the keys and values of a rollout's forward pass at its end."""
+        sizes = (2 * b.shape.layers * b.shape.kv_width * b.element for b in self.bases)
+        return max(sizes) * self.sampled_rows * self.longest
+
+    @property
+    def sampling(self) -> int:
+        """Bytes of the logits of one token of every row and of what sampling makes of them."""
+        return max(b.shape.vocabulary for b in self.bases) * self.sampled_rows * _SAMPLING_BYTES
+
+    # ---- update
+
+    @property
+    def pass_budget(self) -> int:
+        """Bytes of one forward and backward pass; 0 if the fixed parts alone need more than the memory."""
+        return int(CPU_PASS_GIB * GIB) if self.memory is None else max(0, self.memory - self.fixed)
+
+    @property
+    def limits(self) -> PassLimits:
+        """The limits of the learner's passes."""
+        return PassLimits(self.pass_budget / GIB, self.config.training_rows, self.config.gradient_checkpointing)
+
+    def check(self) -> None:
+        """Raise ValueError if the memory does not hold the fixed parts."""
+        if self.memory is not None and self.memory <= self.fixed:
+            where = "memory_gib" if self.config.memory_gib is not None else f"memory of the device {self.device} in GiB"
+            raise ValueError(
+                f"{where}={self.memory / GIB:.3g}: expected more than {self.fixed / GIB:.3g}, the size of weights, "
+                "adapters and optimiser state (python -m baselines.train --dry-run prints the parts)"
+            )
+
+    def pass_memory(self, base: BaseSize) -> PassMemory:
+        """Return the formula of a pass. On a CPU, ``SharedBasePolicy`` sets eager attention for 16-bit weights."""
+        eager = self.device == "cpu" and base.element == 2
+        return PassMemory(base.shape, base.element, self.rank, eager)
+
+    def largest_pass(self, *, checkpointing: bool) -> tuple[int, int]:
+        """Return the turns of the longest length that fit a pass, at least 1, and the bytes of that pass."""
+        memory, reply, rows = self._largest_memory(), self.config.decoding.max_new_tokens, 1
+
+        def size(rows: int) -> int:
+            return memory.peak(rows, self.longest, rows * reply, checkpointing=checkpointing)
+
+        while rows < min(self.config.training_rows, self.config.episodes) and size(rows + 1) <= self.pass_budget:
+            rows += 1
+        return rows, size(rows)
+
+    @property
+    def checkpointing(self) -> bool:
+        """Whether passes of turns of the longest length are checkpointed."""
+        reply = self.config.decoding.max_new_tokens
+        return MicroBatches(self.limits).checkpoints(self._largest_memory(), self.longest, reply, self.device)
+
+    def _largest_memory(self) -> PassMemory:
+        """Return the formula of the base model whose passes are the largest."""
+        formulas = [self.pass_memory(base) for base in self.bases]
+        return max(formulas, key=lambda formula: formula.peak(1, self.longest, 1, checkpointing=False))
+
+    @property
+    def peak(self) -> int:
+        """Bytes on the device at the peak of the run."""
+        update = self.largest_pass(checkpointing=self.checkpointing)[1]
+        return self.fixed + max(update, self.kv_cache + self.sampling)
+
+
+def plan_of(
+    config: RunConfig,
+    agents: Sequence[str],
+    models: Mapping[str, tuple[ModelShape, int]],
+    device: torch.device,
+    *,
+    four_bit: bool = False,
+) -> MemoryPlan:
+    """Return the memory plan of a run.
+
+    Args:
+        config: Configuration of the run, with the arm's own limit of ``decoding.max_new_tokens``.
+        agents: Agents of the team.
+        models: Shape of each base model, and bytes of a weight in its dtype, by its name in the configuration.
+        device: Device of the models.
+        four_bit: Whether the base models are stored in 4 bits.
+    """
+    names = {a: config.bases.get(a, config.model) for a in agents if a not in config.scripted}
+    bases = []
+    for base in dict.fromkeys(names.values()):
+        on_it = [agent for agent, name in names.items() if name == base]
+        frozen = {config.sharing.get(agent, agent): agent in config.frozen for agent in on_it}  # by adapter
+        shape, element = models[base]
+        bases.append(BaseSize(base, shape, element, list(frozen.values()).count(False), sum(frozen.values()), four_bit))
+    given = config.memory_gib
+    memory = default_memory(device) if given is None else int(given * GIB)
+    return MemoryPlan(config, len(agents), tuple(bases), device.type, memory)
+
+
+def plan_of_team(config: RunConfig, team: TeamPolicy) -> MemoryPlan:
+    """Return the memory plan of a run whose models are loaded. ``config``: see ``plan_of``."""
+    models = {}
+    for group in team.groups:
+        element = group.policy.head.weight.element_size()
+        models[group.name] = shape_of(group.policy.causal_lm.config), element
+    four_bit = any(getattr(group.loaded.model, "is_loaded_in_4bit", False) for group in team.groups)
+    return plan_of(config, team.agents, models, team.groups[0].policy.device, four_bit=four_bit)

