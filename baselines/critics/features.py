@@ -68,8 +68,8 @@ class TurnFeatures:
 
     def to(self, device: torch.device) -> TurnFeatures:
         """Return the features on a device."""
-        moved: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
-        moved = {name: None if x is None else x.to(device) for name, x in moved.items()}
+        found: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
+        moved: dict[str, Any] = {name: None if x is None else x.to(device) for name, x in found.items()}
         return TurnFeatures(**moved)
 
     def of_agent(self, index: int) -> tuple[TurnFeatures, tuple[Tensor, Tensor], Tensor]:

@@ -1,7 +1,7 @@
 """Shape of a decoder-only language model: the numbers of its configuration that memory depends on.
 
 No weights are loaded. ``shape_of`` reads a transformers configuration. ``NAMED_SHAPES`` has the models of the tables in
-docs/memory.md: Qwen2.5 (https://arxiv.org/abs/2412.15115, table 1), by size, and SmolLM2-135M.
+docs/memory.md: Qwen2.5 (https://arxiv.org/abs/2412.15115, table 1), by size, and the models of the wheels.
 """
 
 from __future__ import annotations
@@ -86,9 +86,10 @@ NAMED_SHAPES: Mapping[str, ModelShape] = {
     "14B": _qwen(48, 5120, 13824, 40, 8, 152064, tied=False),
     "32B": _qwen(64, 5120, 27648, 40, 8, 152064, tied=False),
     "72B": _qwen(80, 8192, 29568, 64, 8, 152064, tied=False),
-    "smollm2-135m": ModelShape(30, 576, 1536, 9, 3, 64, 49152, tied=True),
+    "smollm2-135m": ModelShape(30, 576, 1536, 9, 3, 64, 49152),
+    "gemma3-270m": ModelShape(18, 640, 2048, 4, 1, 256, 262144, norms=4, head_norms=True),
 }
-"""Shapes by name: Qwen2.5 by its size, and SmolLM2-135M."""
+"""Shapes by name: Qwen2.5 by its size, SmolLM2-135M and Gemma-3-270M."""
 
 _SANDWICH = ("gemma2", "gemma3", "gemma3_text")
 _HEAD_NORMS = ("gemma3", "gemma3_text", "qwen3", "qwen3_moe", "olmo2")

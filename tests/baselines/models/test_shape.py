@@ -5,8 +5,9 @@ import torch
 from transformers import AutoModelForCausalLM, Gemma3TextConfig, LlamaConfig, MixtralConfig, Qwen2Config, Qwen3Config
 
 from baselines.models.find_shape import find_shape
-from baselines.models.load import ModelNotFound, load_model
+from baselines.models.load import load_model
 from baselines.models.shape import NAMED_SHAPES, shape_of
+from baselines.models.sources import ModelNotFound
 from baselines.policies.policy import LoraSettings, SharedBasePolicy
 
 SIZES = {"hidden_size": 128, "intermediate_size": 352, "num_hidden_layers": 4, "num_attention_heads": 4,
@@ -50,6 +51,6 @@ def test_a_shape_is_found_without_weights(tmp_path):
     assert find_shape("7B") == (NAMED_SHAPES["7B"], "bfloat16")
 
 
-def test_an_unknown_model_is_an_error_with_the_names(tmp_path):
-    with pytest.raises(ModelNotFound, match=r"model='.*nowhere' has no configuration .*: expected one of 0.5B, 1.5B"):
-        find_shape(str(tmp_path / "nowhere"))
+def test_an_unknown_model_is_an_error_with_the_names():
+    with pytest.raises(ModelNotFound, match=r"model='9B': expected tiny.* also takes the sizes 0.5B, 1.5B"):
+        find_shape("9B")
