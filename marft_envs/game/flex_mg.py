@@ -25,7 +25,14 @@ from pettingzoo import AECEnv
 from marft_envs.arguments import check_integer, check_nonempty, expected_one_of
 from marft_envs.dependency.graph import Dependency
 from marft_envs.game import actions, rendering, scoring
-from marft_envs.game.observation import Message, as_message, longest_message, opening_messages, truncate_problem
+from marft_envs.game.observation import (
+    Message,
+    as_message,
+    longest_message,
+    opening_messages,
+    spoken_prefix,
+    truncate_problem,
+)
 from marft_envs.game.reward import Reward, TeamOutcome, as_reward
 from marft_envs.game.rounds import Rounds, stops_early
 from marft_envs.game.settings import RENDER_MODES, Memory, Order, check_settings
@@ -287,7 +294,7 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
             role = self._roles[agent]
             if role.choices and action not in role.choices:
                 self.infos[agent]["outside_space"] = action[:80]
-            action = role.reply_prefix + action
+            action = spoken_prefix(role.reply_prefix) + action
             if role.tools and self._called_tool(agent, role, action):
                 return
         rounds = self._rounds

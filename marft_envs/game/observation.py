@@ -14,6 +14,7 @@ from marft_envs.team.role import Role
 from marft_envs.transcript import Turn
 
 Message = dict[str, str]
+THINKING, END_THINKING = "<think>", "</think>"
 
 
 def opening_messages(agent: str, role: Role, problem: PublicProblem, briefing: str = "") -> tuple[Message, ...]:
@@ -32,6 +33,16 @@ def opening_messages(agent: str, role: Role, problem: PublicProblem, briefing: s
         {"role": "user", "name": "task", "content": task},
     )
     return tuple(message for message in messages if message["content"])
+
+
+def spoken_prefix(reply_prefix: str) -> str:
+    """Return the part of a reply prefix that is part of the agent's message.
+
+    A prefix may open the thinking of a model, as in ``"Let me see. <think>"``. From an open ``<think>`` on it is what
+    the model thinks, and whoever plays the agent decides whether the action contains that.
+    """
+    opened = reply_prefix.rfind(THINKING)
+    return reply_prefix[:opened] if opened > reply_prefix.rfind(END_THINKING) else reply_prefix
 
 
 def longest_message(agent: str, role: Role, briefing: str) -> int:

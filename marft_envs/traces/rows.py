@@ -15,6 +15,7 @@ import marft_envs
 from marft_envs.batch.episode import Episode, Request, Step
 from marft_envs.dependency.graph import Dependency
 from marft_envs.game.flex_mg import FlexMG
+from marft_envs.game.observation import spoken_prefix
 from marft_envs.team.team import Team
 from marft_envs.verdict import Outcome, Verdict
 
@@ -163,7 +164,7 @@ def digest(observation: Mapping[str, Any]) -> str:
 
 def action_of(game: FlexMG, agent: str, text: str) -> str:
     """Return the action of a turn of the transcript, that is, its text without the role's reply prefix."""
-    return text.removeprefix(game.team.roles[agent].reply_prefix)
+    return text.removeprefix(spoken_prefix(game.team.roles[agent].reply_prefix))
 
 
 def episode_of(env: Any, seed: int | None = None) -> Episode:

@@ -68,6 +68,23 @@ def test_the_reply_prefix_is_part_of_the_message():
     assert env.transcript[-1].text == "The word is yes"
 
 
+@pytest.mark.parametrize(
+    ("prefix", "message"),
+    [
+        ("The word is<think>", "The word is yes"),
+        ("<think>Hm.", " yes"),
+        ("<think>Hm.</think>The word is", "<think>Hm.</think>The word is yes"),
+        ("<think>Hm.</think>The word is<think>", "<think>Hm.</think>The word is yes"),
+        ("</think>The word is", "</think>The word is yes"),
+    ],
+)
+def test_thinking_that_the_reply_prefix_opens_is_not_part_of_the_message(prefix, message):
+    env = FlexMG(Echo(message), team(c_0=Role(reply_prefix=prefix)))
+    seen = dict(play(env, {"a_0": "x", "b_0": "y", "c_0": " yes"}))
+    assert seen["c_0"]["reply_prefix"] == prefix
+    assert env.transcript[-1].text == message
+
+
 MESSAGE = {"role": "user", "name": "agent_1", "content": "the number is 7"}
 FEEDBACK = {"role": "user", "name": "task", "content": "seen: 7"}
 

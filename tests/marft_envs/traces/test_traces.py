@@ -120,6 +120,7 @@ def test_observations_are_stored_on_request(tmp_path):
 GAMES = {
     "plain": lambda: FlexMG(Word(), team()),
     "prefix": lambda: FlexMG(Word(), team(reply_prefix="gold-")),
+    "thinking prefix": lambda: FlexMG(Word(), team(reply_prefix="gold-<think>So")),
     "clipped": lambda: FlexMG(Word(), team(max_chars=2)),
     "rounds in random order": lambda: FlexMG(Word(), team().with_dependency("none"), rounds=4, order="random"),
     "last, deferred": lambda: FlexMG(Word(), team(), reward="last", defer_grading=True),
