@@ -27,6 +27,7 @@ class Generation:
         logprobs: Log-probability of each action token at the sampling temperature, from the sampler.
         text: The action as a string, which the environment receives.
         truncated: Whether the length limit ended the action.
+        dropped_messages: Number of messages of the observation that the prompt left out, to fit the prompt limit.
     """
 
     prompt_ids: tuple[int, ...]
@@ -34,6 +35,7 @@ class Generation:
     logprobs: tuple[float, ...]
     text: str
     truncated: bool
+    dropped_messages: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,91 +8,139 @@ written by other agents. The observation's ``reply_prefix`` is the beginning of 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from baselines.engine.chat_template import ChatSettings, template_of
+from baselines.engine.control_tokens import ControlTokens, control_strings, without_surrogates
+from baselines.engine.conversation import plain_text
+from baselines.engine.message_window import Message, fit
+from baselines.engine.replies import open_thinking
+from marft_envs.game.observation import THINKING
 
 if TYPE_CHECKING:
     from baselines.models.load import LoadedModel
 
-Message = Mapping[str, str]
 ROLES = ("system", "user", "assistant")
-TASK = "task"
+DEFAULTS = ChatSettings()
+_PLAIN: WeakKeyDictionary[Any, ControlTokens] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """The prompt of one turn.
+
+    Attributes:
+        ids: Token ids.
+        dropped_messages: Number of messages that were left out, because the prompt would have been too long.
+        thinking: The end of the prompt from a ``<think>`` that it opens; "" if the reply does not begin with thinking.
+    """
+
+    ids: list[int]
+    dropped_messages: int
+    thinking: str
+
+
+def make_prompt(
+    observation: Mapping[str, Any],
+    loaded: LoadedModel,
+    limit: int,
+    *,
+    empty_id: int | None = None,
+    settings: ChatSettings = DEFAULTS,
+) -> Prompt:
+    """Return the prompt of an observation with at most ``limit`` tokens.
+
+    Args:
+        observation: ``messages`` and ``reply_prefix``, as the environment returns them.
+        loaded: The model that reads the prompt.
+        limit: Largest number of tokens. Of a longer conversation the oldest messages are left out (``fit``).
+        empty_id: As in ``render``.
+        settings: Date and thinking of the chat template.
+
+    Raises:
+        ValueError: As ``render`` and ``fit`` raise it.
+    """
+    messages, prefix = observation["messages"], observation["reply_prefix"]
+    ends: list[str] = []
+
+    def encode(some: Sequence[Message]) -> list[int]:
+        text, ids = _encoded(some, loaded, prefix, empty_id, settings)
+        ends.append(text)
+        return ids
+
+    ids, dropped = fit(messages, limit, encode, loaded.name)
+    thinking = open_thinking(prefix)
+    if not prefix and loaded.tokenizer.chat_template is not None and ends[-1].rstrip().endswith(THINKING):
+        thinking = open_thinking(ends[-1])
+    return Prompt(ids, dropped, thinking)
 
 
 def render(
-    messages: Sequence[Message], loaded: LoadedModel, reply_prefix: str = "", *, empty_id: int | None = None
+    messages: Sequence[Message],
+    loaded: LoadedModel,
+    reply_prefix: str = "",
+    *,
+    empty_id: int | None = None,
+    settings: ChatSettings = DEFAULTS,
 ) -> list[int]:
     """Return the prompt of a conversation as token ids [T].
 
-    A chat template that reads names (the tiny models') gets the messages as they are. Most templates require that user
-    and assistant alternate, so neighbouring user messages are merged, with "name: text" for those of other agents. A
-    model without a chat template reads the contents with a blank line after each.
+    A chat template that reads names (the tiny models') gets the messages as they are; for another one they are arranged
+    in the turns that it can express (``conversation.arrange``). A model without a chat template reads the contents with
+    a blank line after each. Control tokens in contents stay text (``control_tokens.py``).
 
     Args:
         messages: The messages of an observation.
         loaded: The model that reads the prompt.
         reply_prefix: Beginning of the reply.
         empty_id: The only id of a prompt that would have no token. None makes such a prompt an error.
+        settings: Date and thinking of the chat template.
 
     Raises:
-        ValueError: A message has no valid role or content, or the prompt has no token and ``empty_id`` is None.
+        ValueError: A message has no valid role or content, the prompt has no token and ``empty_id`` is None, or the
+            chat template refuses the conversation.
     """
+    return _encoded(messages, loaded, reply_prefix, empty_id, settings)[1]
+
+
+def _encoded(
+    messages: Sequence[Message], loaded: LoadedModel, prefix: str, empty_id: int | None, settings: ChatSettings
+) -> tuple[str, list[int]]:
+    """Return the prompt as text and as token ids."""
     tokenizer: Any = loaded.tokenizer
     if not messages and empty_id is not None:
-        return tokenizer(reply_prefix, add_special_tokens=False)["input_ids"] or [empty_id]
+        text = without_surrogates(prefix)
+        return text, tokenizer(text, add_special_tokens=False)["input_ids"] or [empty_id]
     _check(messages)
     if tokenizer.chat_template is None:
-        ids = tokenizer(plain_text(messages) + reply_prefix)["input_ids"]
+        text = _plain_controls(tokenizer).neutralize(plain_text(messages)) + without_surrogates(prefix)
+        ids = tokenizer(text)["input_ids"]
     else:
-        chat = [dict(message) for message in messages] if loaded.names_in_template else merge_users(messages)
-        ids = tokenizer(_chat_text(chat, tokenizer, reply_prefix), add_special_tokens=False)["input_ids"]
-    if not ids and empty_id is not None:
-        return [empty_id]
-    if not ids:
+        template = template_of(tokenizer, loaded.name, settings)
+        text = template.text(messages, prefix, by_name=loaded.names_in_template)
+        ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+    if not ids and empty_id is None:
         raise ValueError(
             f"messages: the prompt of {loaded.name!r} has no token to start from; expected some text, got {messages!r}"
         )
-    return list(ids)
+    return text, list(ids) or [empty_id]  # type: ignore[list-item]
 
 
-def _chat_text(chat: Sequence[Mapping[str, str]], tokenizer: Any, reply_prefix: str) -> str:
-    """Return the template's text, special tokens included, with an open reply that begins with the prefix."""
-    if not reply_prefix:  # transformers refuses to continue an empty message
-        return tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
-    open_reply = [*chat, {"role": "assistant", "content": reply_prefix}]
-    text = tokenizer.apply_chat_template(open_reply, tokenize=False, continue_final_message=True)
-    if not text.endswith(reply_prefix):  # the template strips contents: append the white space again
-        text += reply_prefix[len(reply_prefix.rstrip()) :]
-    return text
+def reply_ids(text: str, loaded: LoadedModel) -> list[int]:
+    """Return the token ids of a reply that is given as text. Control tokens in it stay text."""
+    tokenizer: Any = loaded.tokenizer
+    known = tokenizer.chat_template is not None
+    controls = template_of(tokenizer, loaded.name, DEFAULTS).controls if known else _plain_controls(tokenizer)
+    return list(tokenizer(controls.neutralize(text), add_special_tokens=False)["input_ids"])
 
 
-def merge_users(messages: Sequence[Message]) -> list[dict[str, str]]:
-    """Merge neighbouring user messages, for chat templates that require user and assistant to alternate.
-
-    Args:
-        messages: The messages of an observation.
-
-    Returns:
-        Messages without names. The contents of other agents begin with "name: ".
-    """
-    merged: list[dict[str, str]] = []
-    for message in messages:
-        role, text = message["role"], _with_name(message)
-        if role == "user" and merged and merged[-1]["role"] == "user":
-            merged[-1]["content"] += "\n\n" + text
-        else:
-            merged.append({"role": role, "content": text})
-    return merged
-
-
-def plain_text(messages: Sequence[Message]) -> str:
-    """Return the conversation as plain text with a blank line after each message."""
-    return "".join(_with_name(message) + "\n\n" for message in messages)
-
-
-def _with_name(message: Message) -> str:
-    """Return the content, preceded by the author's name if another agent wrote it."""
-    by_other = message["role"] == "user" and message.get("name", TASK) != TASK
-    return f"{message['name']}: {message['content']}" if by_other else message["content"]
+def _plain_controls(tokenizer: Any) -> ControlTokens:
+    """Return the control strings of a tokenizer without a chat template."""
+    if tokenizer not in _PLAIN:
+        _PLAIN[tokenizer] = ControlTokens(control_strings(tokenizer, "", []))
+    return _PLAIN[tokenizer]
 
 
 def _check(messages: Sequence[Message]) -> None:
@@ -104,23 +152,3 @@ def _check(messages: Sequence[Message]) -> None:
             raise ValueError(
                 f"messages[{index}]: got {message!r}, expected a role in {ROLES} and a content of type str"
             )
-
-
-def truncate_prompt(ids: Sequence[int], limit: int, *, bos_token_id: int | None = None) -> list[int]:
-    """Truncate a prompt from the front, so that the newest text remains.
-
-    Args:
-        ids: Token ids [T].
-        limit: Largest number of ids to return.
-        bos_token_id: The tokenizer's BOS id. If the prompt begins with it, it stays in front.
-
-    Returns:
-        Token ids [min(T, limit)].
-    """
-    if limit < 1:
-        raise ValueError(f"limit={limit}: expected at least 1 token")
-    if len(ids) <= limit:
-        return list(ids)
-    if limit > 1 and bos_token_id is not None and ids[0] == bos_token_id:
-        return [bos_token_id, *ids[len(ids) - limit + 1 :]]
-    return list(ids[len(ids) - limit :])

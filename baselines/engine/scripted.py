@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from baselines.engine.prompts import reply_ids
 from baselines.engine.sampler import EngineSampler
 from baselines.trajectory import Generation
 from marft_envs.batch import Policy, Reply, Request
@@ -53,11 +54,12 @@ class Scripted:
 
     def _with_tokens(self, request: Request, reply: str | Reply) -> Reply:
         text = reply if isinstance(reply, str) else reply.text
-        tokenizer = self.reader.loaded.tokenizer
+        loaded = self.reader.loaded
         limit = self.reader.engine.decoding.max_new_tokens
-        ids = [*tokenizer(text, add_special_tokens=False)["input_ids"], tokenizer.eos_token_id][:limit]
-        prompt = self.reader.prompt(request.observation)
-        return Reply(text, Generation(tuple(prompt), tuple(ids), (0.0,) * len(ids), text, False))
+        ids = [*reply_ids(text, loaded), loaded.tokenizer.eos_token_id][:limit]
+        prompt = self.reader.made_prompt(request.observation)
+        logprobs = (0.0,) * len(ids)
+        return Reply(text, Generation(tuple(prompt.ids), tuple(ids), logprobs, text, False, prompt.dropped_messages))
 
 
 def load_script(agent: str, spec: str) -> Policy:

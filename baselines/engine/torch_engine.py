@@ -17,6 +17,8 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import CacheLayerMixin, LinearAttentionCacheLayerMixin
 
+from baselines.engine.chat_template import end_of_turn_ids
+from baselines.engine.replies import action_text
 from baselines.field_types import check_field_types
 from baselines.policies.policy import SharedBasePolicy, row_blocks
 from baselines.trajectory import Generation
@@ -34,7 +36,7 @@ class Decoding:
         temperature: Sampling temperature, above 0. The learner computes log-probabilities at the same temperature.
         stop_at_newline: Whether a token with a newline ends the action, as the EOS token does.
         max_prompt_tokens: Largest number of prompt tokens, unless the model's context is shorter
-            (``TorchEngine.prompt_limit``). Longer prompts lose their oldest text (``prompts.truncate_prompt``).
+            (``TorchEngine.prompt_limit``). Longer prompts lose their oldest messages (``message_window.fit``).
         rows: Prompts per forward pass.
     """
 
@@ -76,7 +78,8 @@ class TorchEngine:
     def __post_init__(self) -> None:
         self.prompt_limit = _prompt_limit(self.decoding, self.policy.context_length)
         self._newline_ids = newline_ids(self.tokenizer) if self.decoding.stop_at_newline else frozenset()
-        self.stop_ids = end_token_ids(self.policy.causal_lm, self.tokenizer) | self._newline_ids
+        end_ids = end_token_ids(self.policy.causal_lm, self.tokenizer) | end_of_turn_ids(self.tokenizer)
+        self.stop_ids = end_ids | self._newline_ids
         # Models without position embeddings take no positions.
         self._takes_positions = "position_ids" in inspect.signature(self.policy.backbone.forward).parameters
 
@@ -179,7 +182,8 @@ class TorchEngine:
         return self.tokenizer.eos_token_id if pad is None else pad
 
     def _generation(self, prompt: Sequence[int], tokens: list[int], logprobs: list[float]) -> Generation:
-        text = self.tokenizer.decode(tokens, skip_special_tokens=True)
+        ends = tokens[-1] in self.stop_ids - self._newline_ids  # a stop token is no text, whether it is special or not
+        text = action_text(self.tokenizer, prompt, tokens[:-1] if ends else tokens)
         if self._newline_ids:
             text = text.split("\n", 1)[0]
         return Generation(tuple(prompt), tuple(tokens), tuple(logprobs), text, tokens[-1] not in self.stop_ids)

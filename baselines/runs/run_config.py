@@ -1,7 +1,7 @@
 """Configuration of one training run: a frozen record that a mapping or a file describes, with a hash.
 
 A file (TOML, YAML or JSON) holds the fields of RunConfig by name, with ``learner`` (LearnerConfig fields that differ
-from the arm's), ``decoding`` and ``lora`` as nested mappings:
+from the arm's), ``decoding``, ``lora`` and ``chat`` as nested mappings:
 
     arm = "marft"
     updates = 30
@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
 import marft_envs
+from baselines.engine.chat_template import ChatSettings
 from baselines.engine.scripted import script_digest
 from baselines.engine.torch_engine import Decoding
 from baselines.field_types import check_field_types
@@ -29,7 +30,7 @@ from baselines.policies.policy import LoraSettings
 from marft_envs.arguments import did_you_mean, is_abbreviation_of
 
 DIGESTS = "scripted_sha256"
-_RECORDS = {"lora": LoraSettings, "decoding": Decoding}
+_RECORDS = {"lora": LoraSettings, "decoding": Decoding, "chat": ChatSettings}
 # A run can be resumed with other values of these fields: most of them decide no number, and another device rounds
 # differently.
 _NOT_HASHED = ("allow_wheel", "device", "checkpoint_every", "keep_checkpoints", "transcripts")
@@ -98,6 +99,8 @@ class RunConfig:
     """Agents that act and are not trained."""
     decoding: Decoding = field(default_factory=Decoding)
     """How actions are sampled."""
+    chat: ChatSettings = field(default_factory=ChatSettings)
+    """The date of chat templates, and what becomes of a model's thinking."""
     memory_gib: float | None = None
     """Memory that the run may use on its device, in GiB. It decides how many turns a pass of an update holds; gradients
     are accumulated over the passes. Default: 90 % of a GPU's memory; on a CPU, 2 GiB for a pass beside all the rest."""
@@ -142,8 +145,8 @@ class RunConfig:
         """Build a configuration from the content of a settings file or of a run's config.json.
 
         Args:
-            mapping: The fields of RunConfig by name, with ``learner`` in place of ``settings``, and ``lora`` and
-                ``decoding`` as mappings. Hashes of scripts are ignored and computed again.
+            mapping: The fields of RunConfig by name, with ``learner`` in place of ``settings``, and ``lora``,
+                ``decoding`` and ``chat`` as mappings. Hashes of scripts are ignored and computed again.
 
         Raises:
             ValueError: A key is unknown, or a value is invalid. The message names the key.
@@ -174,6 +177,7 @@ class RunConfig:
     def resolved(self) -> dict[str, Any]:
         """Return every field as JSON values, the learner's fields included; ``from_mapping`` reads it back."""
         nested: dict[str, Any] = {"learner": self.learner(), "lora": self.lora, "decoding": self.decoding}
+        nested["chat"] = self.chat
         left_out = ("settings", *nested, *([] if self.scripted else [DIGESTS]))
         plain = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in left_out}
         return plain | {name: asdict(record) for name, record in nested.items()}

@@ -125,6 +125,7 @@ class TeamPolicy:
     def __init__(self, config: RunConfig, agents: Sequence[str], decoding: Decoding) -> None:
         self.agents = tuple(agents)
         _check_agents(config, self.agents)
+        self._chat = config.chat
         self.scripts, self._specs = load_scripts(config.scripted, config.scripted_sha256), config.scripted
         names = _bases(config, self.agents)
         self.groups = [_base_group(config, name, names, decoding) for name in dict.fromkeys(names.values())]
@@ -173,7 +174,7 @@ class TeamPolicy:
         Args:
             stream: Integers that name the random stream (see ``EngineSampler``); None decodes greedily.
         """
-        by_base = [EngineSampler(group.engine, group.loaded, stream) for group in self.groups]
+        by_base = [EngineSampler(group.engine, group.loaded, stream, self._chat) for group in self.groups]
         samplers = {agent: by_base[self._base_of[agent]] for agent in self.agents}
         scripts = {
             agent: Scripted(script, samplers[agent], f"scripted.{agent}={self._specs[agent]!r}")

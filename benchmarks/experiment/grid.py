@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from baselines.engine.chat_template import ChatSettings
 from baselines.engine.torch_engine import Decoding
 from baselines.ladder import ARMS, LearnerConfig
 from baselines.policies.policy import LoraSettings
 from baselines.runs.run_config import RunConfig, check_keys, config_hash
 from benchmarks.experiment.presets import GridError, check_arms, preset_path, read_preset
 
-_RECORDS = {"settings": LearnerConfig, "decoding": Decoding, "lora": LoraSettings}
+_RECORDS = {"settings": LearnerConfig, "decoding": Decoding, "lora": LoraSettings, "chat": ChatSettings}
 _MERGED = tuple(_RECORDS)  # here a task overrides the grid key by key
 _RUN_KEYS = ("model", "dtype", "quantization", "updates", "episodes", "evaluate_every", "evaluation_items",
              "memory_gib", "gradient_checkpointing", "training_rows", "cooperation", "transfer", "checkpoint_every",
@@ -59,6 +60,7 @@ class Grid:
     lora: Mapping[str, Any] = field(default_factory=dict)
     memory_gib: float | None = None
     gradient_checkpointing: str = "auto"
+    chat: Mapping[str, Any] = field(default_factory=dict)
     training_rows: int = 128
     checkpoint_every: int = 5
     tuning: str = "lora"
@@ -131,6 +133,7 @@ class Grid:
                 settings=merged["settings"],
                 lora=LoraSettings(**merged["lora"]),
                 decoding=Decoding(**merged["decoding"]),
+                chat=ChatSettings(**merged["chat"]),
                 keep_checkpoints=1,
                 **{name: spec.get(name, getattr(self, name)) for name in _RUN_KEYS},
             )
@@ -187,7 +190,7 @@ def _check_table(where: str, value: Any, known: tuple[str, ...]) -> None:
 
 
 def _check_records(where: str, tables: Mapping[str, Any]) -> None:
-    """Raise GridError for an unknown key of the tables ``settings``, ``decoding`` and ``lora``."""
+    """Raise GridError for an unknown key of the tables ``settings``, ``decoding``, ``lora`` and ``chat``."""
     for name, record in _RECORDS.items():
         if name in tables:
             _check_table(f"{where}{name}", tables[name], tuple(f.name for f in fields(record)))

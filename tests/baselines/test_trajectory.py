@@ -28,15 +28,17 @@ def test_removing_the_padding_gives_the_episodes_back(duo):
 
 
 def test_a_truncated_prompt_is_the_one_that_is_trained_on(duo):
-    """A prompt keeps its last five tokens. The batch has the sampled ids, and the same log-probabilities."""
-    engine = TorchEngine(duo.policy, duo.loaded.tokenizer, Decoding(max_new_tokens=4, max_prompt_tokens=5))
+    """A prompt leaves out its teammate's message. The batch has the sampled ids, and the same log-probabilities."""
+    engine = TorchEngine(duo.policy, duo.loaded.tokenizer, Decoding(max_new_tokens=4, max_prompt_tokens=4))
     episodes = duo.runner.play(EngineSampler(engine, duo.loaded, (0, 7)), indices=range(32))
     batch = make_batch(episodes, duo.policy.agents, 0)
     turns = batch.turns["actor_0"]
     whole = EngineSampler(duo.engine, duo.loaded, None)
     for i, episode in enumerate(episodes):
         prompt = turns.tokens[i, : turns.prompt_length[i]].tolist()
-        assert prompt == whole.prompt(episode.steps[1].request.observation)[-5:]
+        assert prompt == whole.prompt(episode.steps[1].request.observation)[-len(prompt) :]
+        assert episode.steps[1].data.dropped_messages == (len(whole.prompt(episode.steps[1].request.observation)) > 4)
+    assert {step.data.dropped_messages for e in episodes for step in e.steps} == {0, 1}
     learner = Learner(duo.policy, arm("marft"), temperature=1.0, seed=0)
     torch.testing.assert_close(learner.actor.token_logprobs("actor_0", turns), turns.behaviour, rtol=0, atol=2e-4)
 

@@ -6,13 +6,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tokenizers import Tokenizer, pre_tokenizers
-from tokenizers.decoders import ByteLevel
-from tokenizers.models import BPE
-from transformers import PreTrainedTokenizerFast
 
-from baselines.engine.prompts import merge_users, plain_text, render, truncate_prompt
+from baselines.engine.conversation import plain_text
+from baselines.engine.prompts import render
 from baselines.models.load import LoadedModel, load_model
+from tests.baselines.engine.chat_models import byte_level
 
 TASK = {"role": "user", "name": "task", "content": "7+4="}
 OTHER = {"role": "user", "name": "reasoner_0", "content": "11"}
@@ -27,16 +25,6 @@ CHATML = (
 @pytest.fixture(scope="module")
 def tiny() -> LoadedModel:
     return load_model("tiny")
-
-
-def byte_level(template: str | None) -> LoadedModel:
-    """Return a stand-in for a chat model with one token per byte, so that decode shows the prompt exactly."""
-    alphabet = {symbol: index for index, symbol in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
-    backend = Tokenizer(BPE(alphabet, []))
-    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    backend.decoder = ByteLevel()
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, chat_template=template)
-    return LoadedModel(None, tokenizer, "bytes", "local", "", names_in_template=False)
 
 
 def text_of(messages: list[dict[str, str]], loaded: LoadedModel, prefix: str = "") -> str:
@@ -100,7 +88,6 @@ def test_a_model_without_a_template_reads_plain_text() -> None:
 def test_messages_are_not_changed() -> None:
     messages = [dict(TASK), dict(OTHER), dict(OWN)]
     before = [dict(message) for message in messages]
-    merge_users(messages)
     render(messages, byte_level(CHATML))
     render(messages, load_model("tiny"))
     assert messages == before
@@ -118,28 +105,6 @@ def test_messages_are_not_changed() -> None:
 def test_invalid_messages_are_refused(tiny: LoadedModel, messages: list[Any], error: str) -> None:
     with pytest.raises(ValueError, match=error):
         render(messages, tiny)
-
-
-@pytest.mark.parametrize(
-    ("limit", "bos", "truncated"),
-    [
-        (5, None, [9, 1, 2, 3, 4]),
-        (9, 9, [9, 1, 2, 3, 4]),
-        (3, None, [2, 3, 4]),
-        (3, 9, [9, 3, 4]),
-        (3, 7, [2, 3, 4]),  # the prompt does not start with it
-        (1, 9, [4]),
-    ],
-)
-def test_truncation_keeps_the_bos_token_and_the_newest_tokens(
-    limit: int, bos: int | None, truncated: list[int]
-) -> None:
-    assert truncate_prompt([9, 1, 2, 3, 4], limit, bos_token_id=bos) == truncated
-
-
-def test_truncation_refuses_a_limit_of_zero() -> None:
-    with pytest.raises(ValueError, match="limit=0: expected at least 1"):
-        truncate_prompt([1], 0)
 
 
 def test_render_uses_the_template_flag_not_the_model() -> None:

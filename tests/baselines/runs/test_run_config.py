@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from baselines.engine.chat_template import ChatSettings
 from baselines.engine.torch_engine import Decoding
 from baselines.runs.config_files import build, read_settings, set_keys
 from baselines.runs.run_config import RunConfig, differences
@@ -68,7 +69,9 @@ def test_the_hash_covers_the_settings_that_affect_results():
     other = {"seed": 1, "model": "tiny-report", "episodes": 64, "evaluate_every": 3, "frozen": ("actor_0",),
              "decoding": Decoding(max_new_tokens=7), "settings": {}, "environment_arguments": {}}  # fmt: skip
     hashes = {replace(run, **{name: value}).hash() for name, value in other.items()}
-    assert len(hashes) == len(other) and run.hash() not in hashes
+    chats = ({"date": "2026-01-02"}, {"enable_thinking": True}, {"keep_thinking": True})
+    hashes |= {replace(run, chat=ChatSettings(**changed)).hash() for changed in chats}
+    assert len(hashes) == len(other) + len(chats) and run.hash() not in hashes
     for name, value in {"updates": 9, "checkpoint_every": 1, "keep_checkpoints": 9, "transcripts": 0}.items():
         assert replace(run, **{name: value}).hash() == run.hash()
 
@@ -95,6 +98,12 @@ def test_differences_describe_new_changed_and_missing_values():
         ({"arm": "marft", "learner": 3}, "learner=3: expected a mapping"),
         ({"arm": "marft", "environment_arguments": []}, r"environment_arguments=\[\]: expected a mapping"),
         ({"arm": "marft", "decoding": {"top_p": 0.9}}, "decoding has no key 'top_p': expected some of max_new_tokens"),
+        ({"arm": "marft", "chat": {"thinking": True}}, "chat has no key 'thinking'"),
+        ({"arm": "marft", "chat": {"keep_thinking": 1}}, "ChatSettings keep_thinking=1: expected true or false"),
+        (
+            {"arm": "marft", "chat": {"date": "26 Jul"}},
+            "ChatSettings date='26 Jul': expected a date such as '2024-07-26'",
+        ),
         ({"arm": "marft", "lora": {"rank": 0}}, "LoraSettings rank=0: expected at least 1"),
         ({"arm": "marft", "updates": "ten"}, "RunConfig updates='ten': expected an integer"),
         ({"arm": "marft", "updates": True}, "RunConfig updates=True: expected an integer"),
@@ -109,6 +118,13 @@ def test_differences_describe_new_changed_and_missing_values():
 def test_invalid_settings_are_reported(settings, message):
     with pytest.raises(ValueError, match=message):
         RunConfig.from_mapping(settings)
+
+
+@pytest.mark.parametrize("text", ["2026-01-02", '"2026-01-02"'])
+def test_the_date_of_chat_templates_may_be_a_date_or_a_string(tmp_path, text):
+    (tmp_path / "chat.toml").write_text(f'arm = "marft"\n[chat]\ndate = {text}\n')
+    run = RunConfig.from_mapping(read_settings(tmp_path / "chat.toml"))
+    assert run.chat.date == "2026-01-02" and json.loads(json.dumps(run.resolved()))["chat"]["date"] == "2026-01-02"
 
 
 def test_a_wrong_field_of_the_learner_has_a_suggestion_in_front_of_the_list():
