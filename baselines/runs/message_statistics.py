@@ -28,11 +28,13 @@ def message_statistics(episodes: Sequence[Episode], agents: Sequence[str]) -> di
         * ``repeated``: share of replies that equal an earlier reply of the same episode, by any agent (the agent copies
           its predecessor, or repeats itself in each round),
         * ``distinct``: number of different replies divided by the number of replies (near 0: the agent replies the same
-          whatever it reads).
+          whatever it reads),
+        * ``dropped``: number of messages that its prompts left out, because they were too long; only if it is not 0.
     """
     texts: dict[str, list[str]] = {agent: [] for agent in agents}
     repeated = dict.fromkeys(agents, 0)
     tokens = dict.fromkeys(agents, 0)
+    dropped = dict.fromkeys(agents, 0)
     for episode in episodes:
         earlier: set[str] = set()
         for step in episode.steps:
@@ -40,6 +42,7 @@ def message_statistics(episodes: Sequence[Episode], agents: Sequence[str]) -> di
             texts[agent].append(text)
             repeated[agent] += bool(text) and text in earlier
             tokens[agent] += len(getattr(step.data, "action_ids", ()))
+            dropped[agent] += getattr(step.data, "dropped_messages", 0)
             earlier.add(text)
     return {
         agent: {
@@ -48,6 +51,7 @@ def message_statistics(episodes: Sequence[Episode], agents: Sequence[str]) -> di
             "empty": replies.count("") / len(replies),
             "repeated": repeated[agent] / len(replies),
             "distinct": len(set(replies)) / len(replies),
+            **({"dropped": dropped[agent]} if dropped[agent] else {}),
         }
         for agent, replies in texts.items()
         if replies

@@ -87,6 +87,11 @@ MESSAGE_STATISTICS = {
         "number in [0, 1]", "share of replies that equal an earlier reply of the same episode, of any agent"
     ),
     "distinct": Key("number in [0, 1]", "number of different replies in the batch, divided by `replies`"),
+    "dropped": Key(
+        "integer >= 0",
+        "messages that the agent's prompts left out, oldest first",
+        "a prompt was longer than `decoding.max_prompt_tokens`",
+    ),
 }
 COOPERATION = {
     "accuracy": Key(

@@ -46,6 +46,18 @@ def test_statistics_by_hand():
     assert row["n"] == 4 and row["messages"]["actor_0"]["replies"] == 4
 
 
+def test_messages_that_prompts_left_out_are_counted():
+    runner = BatchRunner(env(), 4)
+
+    def policy(requests):
+        return [
+            Reply("1", Generation((1,), (2,), (0.0,), "1", False, r.index * (r.agent == "actor_0"))) for r in requests
+        ]
+
+    found = message_statistics(runner.play(policy, indices=[0, 1, 2]), ("reasoner_0", "actor_0"))
+    assert found["actor_0"]["dropped"] == 3 and "dropped" not in found["reasoner_0"]
+
+
 def test_the_drop_is_large_for_a_team_that_uses_messages_and_zero_for_one_that_ignores_them():
     runner = BatchRunner(env(team="trio", dependency="chain"), 16)
     items = evaluation_items(runner, 40, seed=0)
