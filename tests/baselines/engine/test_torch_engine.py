@@ -10,7 +10,7 @@ import pytest
 import torch
 from transformers import DynamicCache, GenerationConfig
 
-from baselines.engine.torch_engine import Decoding, TorchEngine, drops_rows, end_token_ids, invert
+from baselines.engine.torch_engine import Decoding, TorchEngine, drops_rows, end_token_ids
 from baselines.models.load import load_model
 from baselines.policies.policy import LoraSettings, SharedBasePolicy
 from tests.baselines.models.architectures import CONTEXT, VOCABULARY, make_model
@@ -107,9 +107,3 @@ def test_the_engines_log_probabilities_have_the_heads_scale():
     with torch.no_grad():
         logits = engine.policy.causal_lm(input_ids=torch.tensor([[5, 9]])).logits[0, -1]
     assert reply.logprobs[0] == pytest.approx(float(logits.log_softmax(-1).max()), abs=1e-5)
-
-
-def test_inversion_returns_ids_where_the_log_probabilities_are():
-    """The numbers may be on the CPU while the model is on a device without float64."""
-    chosen = invert(torch.zeros(2, 4, dtype=torch.float16), torch.tensor([0.1, 0.9], dtype=torch.float64))
-    assert chosen.tolist() == [0, 3] and chosen.device == torch.device("cpu")
