@@ -12,7 +12,7 @@ WORKERS ?= auto
 export OMP_NUM_THREADS ?= 1
 export HF_HUB_DISABLE_TELEMETRY := 1
 
-.PHONY: setup compare test test-all test-interop test-mutations check docs clean
+.PHONY: setup compare test test-all test-interop test-mutations gpu-check check docs clean
 
 setup: $(STAMP)
 
@@ -39,6 +39,10 @@ test-interop: setup
 
 test-mutations: setup
 	$(BIN)/python -m tests.mutations
+
+# At most five minutes on a GPU; exit code 2 without one. The CPU's side of the comparison takes all cores.
+gpu-check: setup
+	env -u OMP_NUM_THREADS $(BIN)/python benchmarks/gpu_check.py
 
 check: setup
 	$(BIN)/ruff check .

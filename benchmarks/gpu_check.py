@@ -1,0 +1,216 @@
+"""Check of training on a GPU against the CPU, with speed and memory: at most five minutes.
+
+    python benchmarks/gpu_check.py                         # the best device; exit code 2 without a GPU
+    python benchmarks/gpu_check.py --device cpu --updates 1 --episodes 4 --models tiny
+    python benchmarks/gpu_check.py --json gpu.json
+
+Two teams are trained: a duo of the tiny model on the relay (float32), and a quartet of SmolLM2-135M-Instruct on the
+report in words (bfloat16; from the cache, the hub or the package index). Each is compared with the same team on the
+CPU, before and after the training: the same test problems, the same greedy replies, and the log-probabilities of the
+CPU's tokens under both. After the training the CPU reads the adapters that the device trained, from files.
+
+Two devices round differently, so log-probabilities may differ by the tolerance of the coarser type
+(benchmarks/analysis/device_comparison.py), and a greedy reply may change where two tokens are nearly equally likely.
+Exit codes: 0, all within the tolerances; 1, not; 2, no GPU, a wrong option, or a model that was not found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+if __name__ == "__main__" and not __package__:  # run as a file: the repository root replaces this folder on the path
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+
+import torch
+
+from baselines.engine.torch_engine import Decoding
+from baselines.models.devices import choose_device
+from baselines.models.load import ModelNotFound
+from baselines.runs.evaluation import evaluation_items, play_items
+from baselines.runs.run import Run
+from baselines.runs.run_config import RunConfig
+from benchmarks.analysis.device_comparison import Turn, compare_log_probs, compare_replies, tolerance
+
+MIB = 2**20
+
+
+@dataclass(frozen=True)
+class Team:
+    """A team to train, with the size of its batches."""
+
+    name: str
+    model: str
+    environment_arguments: dict[str, Any]
+    episodes: int
+    max_new_tokens: int
+
+
+TEAMS = (
+    Team("duo", "tiny", {"dataset": "relay", "team": "duo"}, episodes=64, max_new_tokens=8),
+    Team("quartet", "smollm2-135m", {"dataset": "report", "style": "words", "team": "panel_4"}, 16, max_new_tokens=16),
+)
+
+
+@dataclass
+class Result:
+    """What was measured on a team, and the differences that are beyond the tolerance.
+
+    ``tokens_per_s`` counts generated tokens over the time of the rollouts; memory is torch's largest allocation on a
+    GPU, and the largest resident size of the process on a CPU.
+    """
+
+    team: str
+    model: str
+    placement: str
+    tokens_per_s: float = 0.0
+    seconds_per_update: float = 0.0
+    peak_memory_mib: float = 0.0
+    comparisons: dict[str, dict[str, float]] = field(default_factory=dict)
+    faults: list[str] = field(default_factory=list)
+
+
+# --- measurement ------------------------------------------------------------------------------------------------------
+
+
+def greedy_turns(run: Run) -> list[Turn]:
+    """Return all turns of a greedy evaluation."""
+    items = evaluation_items(run.testing, run.config.evaluation_items, run.config.seed)
+    episodes = play_items(run.testing, run.policy.sampler(None), items)
+    return [
+        Turn(e.index, step.request.agent, step.data.prompt_ids, step.data.action_ids, step.data.text)
+        for e in episodes
+        for step in e.steps
+    ]
+
+
+@torch.no_grad()
+def log_probs(run: Run, turns: Sequence[Turn]) -> list[list[float]]:
+    """Return the log-probability of every action token at temperature 1, [turns][tokens], one turn per forward pass."""
+    rows = []
+    for turn in turns:
+        policy = run.policy.of(turn.agent)
+        device = next(policy.parameters()).device
+        ids = torch.tensor([turn.prompt_ids + turn.action_ids], device=device)
+        with policy.use(turn.agent):
+            logits = policy.causal_lm(input_ids=ids, use_cache=False).logits
+        start = len(turn.prompt_ids)
+        chosen = logits[0, start - 1 : -1].float().log_softmax(-1).gather(-1, ids[0, start:, None])
+        rows.append(chosen.squeeze(-1).tolist())
+    return rows
+
+
+def compare(cpu: Run, run: Run, result: Result, when: str) -> None:
+    """Compare greedy replies and log-probabilities, and add numbers and faults to the result."""
+    allowed = tolerance(*(str(r.loaded.dtype).removeprefix("torch.") for r in (cpu, run)))
+    reference = greedy_turns(cpu)
+    share, faults = compare_replies(reference, greedy_turns(run), allowed.replies)
+    differences, more = compare_log_probs(log_probs(cpu, reference), log_probs(run, reference), allowed)
+    result.comparisons[when] = {"equal_replies": share, **differences}
+    result.faults += [f"{when} training: {fault}" for fault in faults + more]
+
+
+def copy_adapters(source: Run, target: Run) -> None:
+    """Write the adapters of a run to files, and read them into another run."""
+    with tempfile.TemporaryDirectory() as name:
+        for path, data in source.policy.files().items():
+            file = Path(name, path)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(data)
+        for agent, adapter in target.policy.adapter_of.items():
+            target.policy.of(agent).weights.load(adapter, Path(name, adapter))
+
+
+def train(run: Run, updates: int, result: Result) -> None:
+    """Train some updates, and measure speed and memory. The first update counts: it is the warm-up of the kernels."""
+    device = run.loaded.device
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+    start, rollout_s = time.perf_counter(), 0.0
+    for update in range(updates):
+        rollout_s += run.train_once(update)["seconds"]["rollout"]
+    result.seconds_per_update = (time.perf_counter() - start) / updates
+    result.tokens_per_s = run.counts["generated_tokens"] / rollout_s
+    resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    result.peak_memory_mib = torch.cuda.max_memory_allocated(device) / MIB if device.type == "cuda" else resident
+
+
+def check(team: Team, device: str, updates: int, items: int) -> Result:
+    """Train a team on the device, and compare it with the CPU before and after."""
+    config = RunConfig(
+        arm="marft",
+        model=team.model,
+        allow_wheel=True,
+        environment_arguments=team.environment_arguments,
+        episodes=team.episodes,
+        evaluation_items=items,
+        decoding=Decoding(max_new_tokens=team.max_new_tokens),
+        device=device,
+    )
+    run, cpu = Run(config), Run(replace(config, device="cpu"))
+    result = Result(team.name, team.model, run.loaded.placement)
+    compare(cpu, run, result, "before")
+    train(run, updates, result)
+    copy_adapters(run, cpu)
+    compare(cpu, run, result, "after")
+    return result
+
+
+# --- the command ------------------------------------------------------------------------------------------------------
+
+
+def show(result: Result) -> None:
+    """Print a result, a line per fact."""
+    print(f"{result.team} of {result.model}: {result.placement}")
+    print(
+        f"  {result.tokens_per_s:,.0f} generated tokens/s, {result.seconds_per_update:.1f} s per update, "
+        f"peak memory {result.peak_memory_mib:,.0f} MiB"
+    )
+    for when, numbers in result.comparisons.items():
+        print(f"  {when} training: " + ", ".join(f"{name} {value:.3g}" for name, value in numbers.items()))
+    for fault in result.faults:
+        print(f"  FAULT {fault}")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run ``python benchmarks/gpu_check.py`` and return the exit code."""
+    parser = argparse.ArgumentParser(prog="gpu_check.py", description=(__doc__ or "").splitlines()[0])
+    add = parser.add_argument
+    add("--device", default="auto", help="auto (default), cuda, cuda:N, mps, or cpu to compare the CPU with itself")
+    add("--updates", type=int, default=2, help="updates per team (default: 2)")
+    add("--episodes", type=int, help="episodes per update (default: 64 of the duo, 16 of the quartet)")
+    add("--items", type=int, default=16, help="test problems to compare on (default: 16)")
+    add("--models", nargs="+", choices=[team.model for team in TEAMS], default=[team.model for team in TEAMS])
+    add("--json", type=Path, help="also write the results to this file")
+    options = parser.parse_args(arguments)
+    for name in ("updates", "episodes", "items"):
+        value = getattr(options, name)
+        if value is not None and value < 1:
+            parser.error(f"--{name} {value}: expected at least 1")
+    try:
+        chosen = choose_device(options.device)
+        if chosen.device.type == "cpu" and options.device != "cpu":
+            print(f"NOT CHECKED: {chosen.reason}. --device cpu compares the CPU with itself.", file=sys.stderr)
+            return 2
+        teams = [replace(t, episodes=options.episodes or t.episodes) for t in TEAMS if t.model in options.models]
+        results = [check(team, str(chosen.device), options.updates, options.items) for team in teams]
+    except (ValueError, ModelNotFound) as error:
+        print(f"gpu_check.py: error: {error}", file=sys.stderr)
+        return 2
+    for result in results:
+        show(result)
+    if options.json:
+        options.json.write_text(json.dumps([asdict(result) for result in results], indent=2) + "\n", encoding="utf-8")
+    return int(any(result.faults for result in results))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
