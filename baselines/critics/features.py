@@ -68,8 +68,10 @@ class TurnFeatures:
 
     def to(self, device: torch.device) -> TurnFeatures:
         """Return the features on a device."""
-        found: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
-        moved: dict[str, Any] = {name: None if x is None else x.to(device) for name, x in found.items()}
+        moved: dict[str, Any] = {}
+        for f in fields(self):
+            value = getattr(self, f.name)
+            moved[f.name] = None if value is None else value.to(device)
         return TurnFeatures(**moved)
 
     def of_agent(self, index: int) -> tuple[TurnFeatures, tuple[Tensor, Tensor], Tensor]:
