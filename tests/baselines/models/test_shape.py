@@ -38,7 +38,7 @@ def test_the_named_shapes_have_the_published_sizes(size, billions):
 
 
 def test_lora_parameters_are_those_that_peft_makes():
-    policy = SharedBasePolicy(load_model("tiny").model, ["one"], LoraSettings(rank=4), 0)
+    policy = SharedBasePolicy(AutoModelForCausalLM.from_config(CONFIGS["llama"]), ["one"], LoraSettings(rank=4), 0)
     own = sum(p.numel() for p in policy.adapter_parameters("one"))
     assert shape_of(policy.causal_lm.config).lora_parameters(4) == own
 
