@@ -112,7 +112,7 @@ def compare(cpu: Run, run: Run, result: Result, when: str) -> None:
     """Compare greedy replies and log-probabilities, and add numbers and faults to the result."""
     allowed = tolerance(*(str(r.loaded.dtype).removeprefix("torch.") for r in (cpu, run)))
     reference = greedy_turns(cpu)
-    share, faults = compare_replies(reference, greedy_turns(run), allowed.replies)
+    share, faults = compare_replies(reference, greedy_turns(run), allowed)
     differences, more = compare_log_probs(log_probs(cpu, reference), log_probs(run, reference), allowed)
     result.comparisons[when] = {"equal_replies": share, **differences}
     result.faults += [f"{when} training: {fault}" for fault in faults + more]

@@ -71,7 +71,8 @@ def _automatic_device() -> DeviceChoice:
         if not fault:
             return _choice(device, reason)
         faults.append(fault)
-    return _choice(torch.device("cpu"), f"auto found no GPU, because {' and '.join(faults)}")
+    cause = faults[0].partition(";")[0]  # without the advice: a machine without a GPU needs no other torch
+    return _choice(torch.device("cpu"), f"auto found no GPU ({cause})")
 
 
 def _choice(device: torch.device, reason: str) -> DeviceChoice:

@@ -31,8 +31,8 @@ def _machine(monkeypatch: pytest.MonkeyPatch, gpus: int = 0, mps: bool = False, 
         ({"gpus": 2}, "cuda:0", "device cuda:0 (GPU number 0): auto takes the first GPU"),
         ({"gpus": 1, "mps": True}, "cuda:0", "auto takes the first GPU"),
         ({"mps": True, "build": None}, "mps", "device mps (Apple silicon): auto takes it"),
-        ({"build": None}, "cpu", "is a CPU build; install a CUDA build (docs/install.md) and torch has no MPS here"),
-        ({}, "cpu", "auto found no GPU, because torch sees no CUDA device"),
+        ({"build": None}, "cpu", "is a CPU build)"),
+        ({}, "cpu", "auto found no GPU (torch sees no CUDA device"),
     ],
 )
 def test_auto_takes_the_first_gpu_else_mps_else_the_cpu(
@@ -52,7 +52,7 @@ def test_auto_skips_a_gpu_that_cannot_compute(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(torch, "ones", no_kernel)
     chosen = choose_device("auto")
     assert chosen.device == CPU
-    assert "cuda:0 cannot run this torch build: CUDA error: no kernel image is available and" in chosen.reason
+    assert "cuda:0 cannot run this torch build: CUDA error: no kernel image is available)" in chosen.reason
     with pytest.raises(ValueError, match="device='cuda': cuda:0 cannot run this torch build"):
         choose_device("cuda")
 
