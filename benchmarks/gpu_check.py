@@ -130,7 +130,7 @@ def copy_adapters(source: Run, target: Run) -> None:
 
 
 def train(run: Run, updates: int, result: Result) -> None:
-    """Train some updates, and measure speed and memory. The first update counts: it is the warm-up of the kernels."""
+    """Train some updates, and measure speed and memory. The first update includes the warm-up of the kernels."""
     device = run.loaded.device
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
@@ -178,6 +178,7 @@ def show(result: Result) -> None:
         print(f"  {when} training: " + ", ".join(f"{name} {value:.3g}" for name, value in numbers.items()))
     for fault in result.faults:
         print(f"  FAULT {fault}")
+    sys.stdout.flush()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -201,12 +202,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"NOT CHECKED: {chosen.reason}. --device cpu compares the CPU with itself.", file=sys.stderr)
             return 2
         teams = [replace(t, episodes=options.episodes or t.episodes) for t in TEAMS if t.model in options.models]
-        results = [check(team, str(chosen.device), options.updates, options.items) for team in teams]
+        results = []
+        for team in teams:
+            results.append(check(team, str(chosen.device), options.updates, options.items))
+            show(results[-1])
     except (ValueError, ModelNotFound) as error:
         print(f"gpu_check.py: error: {error}", file=sys.stderr)
         return 2
-    for result in results:
-        show(result)
     if options.json:
         options.json.write_text(json.dumps([asdict(result) for result in results], indent=2) + "\n", encoding="utf-8")
     return int(any(result.faults for result in results))

@@ -3,8 +3,11 @@
 import pytest
 import torch
 
+from baselines.engine.torch_engine import Decoding
+from baselines.runs.run import Run
+from baselines.runs.run_config import RunConfig
 from benchmarks import gpu_check
-from benchmarks.gpu_check import Result, main, show
+from benchmarks.gpu_check import Result, compare, copy_adapters, main, train
 
 
 def test_without_a_gpu_it_says_so_and_exits_with_2(monkeypatch, capsys):
@@ -40,7 +43,31 @@ def test_faults_decide_the_exit_code_and_are_printed(monkeypatch, capsys, tmp_pa
         monkeypatch.setattr(gpu_check, "check", lambda *_, found=result: found)
         assert main(arguments) == code
     assert "far off" in (tmp_path / "results.json").read_text()
-    show(good)
     printed = capsys.readouterr().out
     assert "1,234 generated tokens/s, 2.2 s per update, peak memory 512 MiB" in printed
     assert "before training: equal_replies 1" in printed and "FAULT after training: far off" in printed
+
+
+def test_two_runs_agree_before_the_training_and_after_the_adapters_were_copied():
+    arguments = {"dataset": "relay", "team": "duo"}
+    config = RunConfig(
+        arm="marft",
+        environment_arguments=arguments,
+        episodes=4,
+        evaluation_items=3,
+        decoding=Decoding(max_new_tokens=8),
+        settings={"learning_rate": 0.05},
+    )
+    trained, other = Run(config), Run(config)
+    result = Result("duo", "tiny", "device cpu")
+    compare(other, trained, result, "before")
+    train(trained, 1, result)
+    assert result.faults == [] and result.tokens_per_s > 0 and result.seconds_per_update > 0
+    assert result.peak_memory_mib > 100
+    compare(other, trained, result, "without the copy")
+    assert any("without the copy training" in fault for fault in result.faults)
+    result.faults.clear()
+    copy_adapters(trained, other)
+    compare(other, trained, result, "after")
+    assert result.faults == []
+    assert result.comparisons["after"] == {"equal_replies": 1.0, "largest": 0.0, "mean": 0.0}
