@@ -59,7 +59,8 @@ class PassMemory:
         s = self.shape
         stream = self.element if self.rank is not None else 4  # the residual stream of a trained copy is fp32
         a_layer = rows * length * stream * s.width if checkpointing else self.layer(rows, length)
-        return s.layers * a_layer + rows * length * 4 * s.width + self._head_saved(actions) + self._cast_weights()
+        casts = 0 if checkpointing else self._cast_weights()  # those of a checkpointed layer are made again
+        return s.layers * a_layer + rows * length * 4 * s.width + self._head_saved(actions) + casts
 
     def peak(self, rows: int, length: int, actions: int, *, checkpointing: bool) -> int:
         """Return the bytes at the peak of a pass: what is saved, and what one layer or the head works with.
