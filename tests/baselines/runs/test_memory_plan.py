@@ -70,13 +70,13 @@ def test_shared_and_frozen_adapters_are_counted_once_and_without_moments():
 
 def test_more_memory_gives_larger_passes_and_none_gives_the_default_of_a_cpu(monkeypatch):
     monkeypatch.setattr(device_memory, "available_memory", None)  # the free memory must not decide
-    fields = {"model": "1.5B", "episodes": 64}
-    plans = [plan_without_weights(config_of(**fields, memory_gib=gib), device="cpu") for gib in (6, 12)]
+    fields = {"model": "1.5B", "episodes": 64, "device": "cpu"}
+    plans = [plan_without_weights(config_of(**fields, memory_gib=gib)) for gib in (6, 12)]
     turns = [plan.largest_pass(checkpointing=True)[0] for plan in plans]
     assert turns[0] < turns[1]
     for plan, size in zip(plans, (6, 12), strict=True):
         assert plan.fixed + plan.largest_pass(checkpointing=True)[1] <= size * GIB
-    assert plan_without_weights(config_of(), device="cpu").limits.gib == 2.0
+    assert plan_without_weights(config_of(device="cpu")).limits.gib == 2.0
 
 
 def test_a_memory_that_does_not_hold_the_weights_is_an_error_before_training():
