@@ -70,7 +70,9 @@ def test_a_process_stopped_by_ctrl_c_resumes_without_its_settings(whole, tmp_pat
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
-    assert err == f"\nstopped; resume with: {interpreter()} -m baselines.train --resume --out {tmp_path}\n"
+    placement, stopped = err.split("\n", 1)
+    assert placement.startswith("tiny: device ") and "dtype float32" in placement
+    assert stopped == f"\nstopped; resume with: {interpreter()} -m baselines.train --resume --out {tmp_path}\n"
     assert "update 0/12: relay, greedy accuracy" in out and 2 <= rows(tmp_path)[-1]["update"] < 12
 
     capsys.readouterr()

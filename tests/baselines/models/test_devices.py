@@ -100,14 +100,13 @@ def test_bfloat16_needs_compute_capability_8(
     assert native or chosen.reason == (
         "dtype float32: the model's files hold bfloat16, which cuda:0 does not compute in"
     )
-    assert ("emulates it" in choose_dtype("bfloat16", GPU, torch.bfloat16).reason) != native
+    assert ("is slow on" in choose_dtype("bfloat16", GPU, torch.bfloat16).reason) != native
 
 
 @pytest.mark.parametrize(
     ("device", "stored", "expected"),
     [
         (CPU, "float32", "float32"),
-        (CPU, "bfloat16", "bfloat16"),
         (CPU, "float16", "float32"),
         (GPU, "float32", "float32"),
         (GPU, "float16", "float16"),
@@ -122,6 +121,17 @@ def test_auto_takes_the_type_of_the_files_where_the_device_is_good_at_it(
     assert chosen.dtype == getattr(torch, expected)
     assert chosen.reason.startswith(f"dtype {expected}: ")
     assert stored == expected or stored in chosen.reason
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_bfloat16_on_a_cpu_needs_fast_kernels(monkeypatch: pytest.MonkeyPatch, fast: bool) -> None:
+    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: fast)
+    monkeypatch.setattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: True, raising=False)
+    chosen = choose_dtype("auto", CPU, torch.bfloat16)
+    assert chosen.dtype == (torch.bfloat16 if fast else torch.float32)
+    assert fast or chosen.reason == (
+        "dtype float32: the model's files hold bfloat16, which this CPU computes in slowly"
+    )
 
 
 def test_mps_computes_in_bfloat16_from_macos_14(monkeypatch: pytest.MonkeyPatch) -> None:
