@@ -3,7 +3,7 @@
     python -m baselines.train --arm marft --env math_v0 --env-arg dataset=relay --updates 5 --out runs/relay
     python -m baselines.train --config run.toml --set learner.learning_rate=3e-4 --out runs/slow
     python -m baselines.train --resume --out runs/relay
-    python -m baselines.train --dry-run --arm marft --env-arg dataset=relay --model 7B   # its memory, without weights
+    python -m baselines.train --dry-run --arm marft --env-arg dataset=relay --model 7B   # print its memory plan
 
 The folder holds rows.jsonl, transcripts and checkpoints. After Ctrl-C or a kill, --resume continues the run with the
 numbers it would have had without the stop. Exit codes: 0, success; 1, the disk, a tracker or the training failed; 2, a
@@ -93,7 +93,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="set any other setting, such as learner.clip=0.1 or evaluate_every=10; repeatable",
+        help="set any other setting, such as learner.clip=0.1, memory_gib=40 or quantization=4bit; repeatable",
     )
     add(
         "--track",

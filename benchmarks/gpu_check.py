@@ -1,4 +1,4 @@
-"""Check of training on a GPU against the CPU, with speed and memory: at most five minutes.
+"""Train two small teams on a GPU, compare them with the CPU, and print speed and memory: at most five minutes.
 
     python benchmarks/gpu_check.py                         # the best device; exit code 2 without a GPU
     python benchmarks/gpu_check.py --device cpu --updates 1 --episodes 4 --models tiny
@@ -7,7 +7,7 @@
 Two teams are trained: a duo of the tiny model on the relay (float32), and a quartet of SmolLM2-135M-Instruct on the
 report in words (bfloat16; from the cache, the hub or the package index). Each is compared with the same team on the
 CPU, before and after the training: the same test problems, the same greedy replies, and the log-probabilities of the
-CPU's tokens under both. After the training the CPU reads the adapters that the device trained, from files.
+CPU's tokens under both. After the training the adapters move from the device to the CPU through files.
 
 Two devices round differently, so log-probabilities may differ by the tolerance of the coarser type
 (benchmarks/analysis/device_comparison.py), and a greedy reply may change where two tokens are nearly equally likely.
@@ -183,13 +183,16 @@ def show(result: Result) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``python benchmarks/gpu_check.py`` and return the exit code."""
-    parser = argparse.ArgumentParser(prog="gpu_check.py", description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="gpu_check.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     add = parser.add_argument
     add("--device", default="auto", help="auto (default), cuda, cuda:N, mps, or cpu to compare the CPU with itself")
     add("--updates", type=int, default=2, help="updates per team (default: 2)")
     add("--episodes", type=int, help="episodes per update (default: 64 of the duo, 16 of the quartet)")
     add("--items", type=int, default=16, help="test problems to compare on (default: 16)")
-    add("--models", nargs="+", choices=[team.model for team in TEAMS], default=[team.model for team in TEAMS])
+    models = [team.model for team in TEAMS]
+    add("--models", nargs="+", choices=models, default=models, help="check only the teams of these models")
     add("--json", type=Path, help="also write the results to this file")
     options = parser.parse_args(arguments)
     for name in ("updates", "episodes", "items"):

