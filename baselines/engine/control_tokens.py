@@ -1,4 +1,4 @@
-"""Control tokens: what a template and a tokenizer read as structure, and how a message's text is kept from it.
+"""Control strings of tokenizers and chat templates, and their neutralization in the contents of messages.
 
 A conversation's structure consists of control strings such as ``<|im_start|>``, ``<end_of_turn>`` or ``[INST]``. If one
 of them occurs in the content of a message, a tokenizer makes the same ids of it as of the template's own, so that a

@@ -120,7 +120,7 @@ class TorchEngine:
         return [results[i] for i in range(len(prompts))]
 
     def _block(self, prompts: list[Sequence[int]], uniforms: Tensor | None) -> list[Generation]:
-        """Generate for the prompts of one batch. Per step, the device is waited for once, for tokens and log-probs."""
+        """Generate for the prompts of one batch. Each step copies tokens and log-probs from the device once."""
         ids, mask = (t.to(self.policy.device) for t in left_pad(prompts, self._pad_id()))
         uniforms = None if uniforms is None else uniforms.to(_float64_device(self.policy.device))
         # positions count tokens, not columns: padding on the left must not shift them
@@ -142,8 +142,8 @@ class TorchEngine:
                         running.append(i)
             if not running or step + 1 == self.decoding.max_new_tokens:
                 break
-            # Rows that have ended leave the batch and its cache, so that the others do not pay for them. In a cache
-            # that cannot drop rows they stay, and their further tokens are ignored.
+            # Rows that have ended leave the batch and its cache, so that no time is spent on them. In a cache that
+            # cannot drop rows they stay, and their further tokens are ignored.
             if len(running) < len(batch) and drops_rows(cache):
                 keep = torch.tensor(running, device=ids.device)
                 cache.batch_select_indices(keep)

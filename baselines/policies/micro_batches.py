@@ -74,7 +74,7 @@ class _Tried(NamedTuple):
 
 @dataclass
 class MicroBatches:
-    """Divides turns into passes, and makes the passes smaller where the memory is exhausted all the same.
+    """Divides turns into passes, and makes the passes smaller after an out-of-memory error.
 
     Turns are sorted by length, so that little of a pass is padding. Reading (no gradient) and training use the same
     passes. With ``limits.checkpointing = "auto"`` a pass is checkpointed if one turn of its length would not fit
@@ -210,7 +210,7 @@ class MicroBatches:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether an error says that a memory, of the CPU or of an accelerator, is exhausted."""
+    """Return whether an error reports that the memory of the CPU or of an accelerator is exhausted."""
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
     return isinstance(error, RuntimeError) and any(text in str(error) for text in _NO_MEMORY)

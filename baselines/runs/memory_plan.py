@@ -1,7 +1,7 @@
 """Memory of a training run, calculated from its settings and the shapes of its models, without loading weights.
 
-Formulas: docs/memory.md. Every part is in bytes. Rollout and update are not at the same time, so the peak is the fixed
-parts plus the larger of the two.
+Formulas: docs/memory.md. Every part is in bytes. Rollout and update take turns, so the peak is the fixed parts plus the
+larger of the two.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class MemoryPlan:
         bases: The base models.
         device: Type of the device: "cpu", "cuda" or "mps".
         memory: Bytes that the run may use: ``memory_gib``, or the default of the device. None on a CPU without
-            ``memory_gib``, where a pass has CPU_PASS_GIB whatever the rest needs.
+            ``memory_gib``, where a pass has CPU_PASS_GIB and the rest has no limit.
     """
 
     config: RunConfig
@@ -75,7 +75,7 @@ class MemoryPlan:
     device: str
     memory: int | None
 
-    # ---- parts that are there all the time
+    # ---- parts that are allocated all the time
 
     @property
     def rank(self) -> int | None:

@@ -31,7 +31,7 @@ from marft_envs.arguments import did_you_mean, is_abbreviation_of
 
 DIGESTS = "scripted_sha256"
 _RECORDS = {"lora": LoraSettings, "decoding": Decoding, "chat": ChatSettings}
-# A run can be resumed with other values of these fields: most of them decide no number, and another device rounds
+# A run can be resumed with other values of these fields. They decide no number, except that another device rounds
 # differently.
 _NOT_HASHED = ("allow_wheel", "device", "checkpoint_every", "keep_checkpoints", "transcripts")
 _MAY_GROW = ("updates",)
@@ -100,13 +100,13 @@ class RunConfig:
     decoding: Decoding = field(default_factory=Decoding)
     """How actions are sampled."""
     chat: ChatSettings = field(default_factory=ChatSettings)
-    """The date of chat templates, and what becomes of a model's thinking."""
+    """The date of chat templates, and whether a model thinks and its thinking is part of its messages."""
     memory_gib: float | None = None
     """Memory that the run may use on its device, in GiB. It decides how many turns a pass of an update holds; gradients
-    are accumulated over the passes. Default: 90 % of a GPU's memory; on a CPU, 2 GiB for a pass beside all the rest."""
+    are accumulated over the passes. Default: 90 % of a GPU's memory; on a CPU, no limit, and 2 GiB for a pass."""
     gradient_checkpointing: Literal["auto", "on", "off"] = "auto"
-    """Whether the backward pass computes the layers again in place of saving what is in them. "auto": for turns so long
-    that one of them does not fit otherwise; on a GPU, also where fewer than 2,048 tokens fit (docs/memory.md)."""
+    """Whether the backward pass recomputes the activations inside the layers; otherwise they are saved. "auto": if one
+    turn would not fit otherwise; on a GPU, also if fewer than 2,048 tokens would fit (docs/memory.md)."""
     training_rows: int = 128
     """Largest number of turns in a pass of an update."""
     checkpoint_every: int = 5

@@ -190,7 +190,7 @@ def _check_table(where: str, value: Any, known: tuple[str, ...]) -> None:
 
 
 def _check_records(where: str, tables: Mapping[str, Any]) -> None:
-    """Raise GridError for an unknown key of the tables ``settings``, ``decoding``, ``lora`` and ``chat``."""
+    """Raise GridError for an unknown key of the mappings ``settings``, ``decoding``, ``lora`` and ``chat``."""
     for name, record in _RECORDS.items():
         if name in tables:
             _check_table(f"{where}{name}", tables[name], tuple(f.name for f in fields(record)))

@@ -17,7 +17,7 @@ PROCESS_BYTES = GIB // 2
 def default_workers(grid: Grid) -> int:
     """Return the number of parallel runs: one per core, or what the memory holds. Print a line if that is fewer.
 
-    The free memory of the moment decides how many runs are parallel, which no number of a run depends on.
+    The number depends on the memory that is free at the moment; the results of a run do not depend on it.
     """
     cores, runs = os.cpu_count() or 1, grid.runs()
     kinds = {(run.task, run.arm): run for run in runs}.values()
