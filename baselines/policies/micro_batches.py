@@ -199,13 +199,13 @@ class MicroBatches:
         )  # fmt: skip
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the budget, the kind of device that it is for, and the number of out-of-memory errors."""
-        return {"budget": self.budget, "device": self._device, "out_of_memory": self.out_of_memory}
+        """Return the budget, the limit that it is derived from, and the number of out-of-memory errors."""
+        return {"budget": self.budget, "limit": self.limits.gib, "out_of_memory": self.out_of_memory}
 
-    def load_state_dict(self, state: dict[str, Any], device: torch.device) -> None:
-        """Restore what ``state_dict`` returned. A budget for another kind of device is ignored."""
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore what ``state_dict`` returned. A budget for another limit, such as that of another GPU, is ignored."""
         self.out_of_memory = state["out_of_memory"]
-        if state["device"] == device.type:
+        if state["limit"] == self.limits.gib:
             self.budget = state["budget"]
 
 

@@ -76,7 +76,7 @@ class LoraWeights(nn.Module):
         )
         with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)  # raised inside peft 0.21
-            torch.manual_seed(seed)  # noqa: TID251 - peft initialises from the global generator, forked here
+            torch.default_generator.manual_seed(seed)  # peft draws initial weights from it, on the CPU
             first, *others = names
             self.model = get_peft_model(base, config, adapter_name=first)
             for adapter in others:

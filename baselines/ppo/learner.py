@@ -185,7 +185,7 @@ class Learner:
         self.generator.set_state(state["generator"])
         self.batches, self.skipped_batches = state["batches"], state["skipped_batches"]
         self.monitor.in_a_row, self.monitor.total = state["bad_updates"]
-        self.passes.load_state_dict(state["passes"], self.policy.device)
+        self.passes.load_state_dict(state["passes"])
 
     def _bad_steps(self) -> int:
         return self.actor.counts["bad_steps"] + (self.critic.bad_steps if self.critic else 0)

@@ -19,7 +19,7 @@ def default_memory(device: torch.device) -> int | None:
     if device.type == "cuda" and torch.cuda.is_available():
         return int(GPU_SHARE * torch.cuda.get_device_properties(device).total_memory)
     if device.type == "mps" and torch.backends.mps.is_available():
-        return int(torch.mps.recommended_max_memory())
+        return int(GPU_SHARE * torch.mps.recommended_max_memory())
     return None
 
 

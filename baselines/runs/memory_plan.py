@@ -18,7 +18,7 @@ from baselines.runs.device_memory import default_memory
 from baselines.runs.run_config import RunConfig
 from baselines.runs.team_policy import TeamPolicy
 
-_FOUR_BIT_BYTES = 4.5 / 8  # per weight: 4 bits, and an fp32 scale for each block of 64
+_FOUR_BIT_BYTES = (4 + 8 / 64) / 8  # per weight: 4 bits, and a scale of 8 bits for each block of 64
 _SAMPLING_BYTES = 24  # per row and token id: logits and log-softmax in fp32, probabilities and their sum in fp64
 _CRITIC_WIDTH, _CRITIC_STATES = 64, 7  # hidden units of the additive critic; states of a turn that it reads
 

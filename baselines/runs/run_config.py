@@ -31,9 +31,12 @@ from marft_envs.arguments import did_you_mean, is_abbreviation_of
 
 DIGESTS = "scripted_sha256"
 _RECORDS = {"lora": LoraSettings, "decoding": Decoding, "chat": ChatSettings}
-# A run can be resumed with other values of these fields. They decide no number, except that another device rounds
-# differently.
-_NOT_HASHED = ("allow_wheel", "device", "checkpoint_every", "keep_checkpoints", "transcripts")
+# A run can be resumed with other values of these fields. They decide no number or, as the device and the division of a
+# batch into passes, its rounding only.
+_NOT_HASHED = (
+    "allow_wheel", "device", "memory_gib", "gradient_checkpointing", "training_rows", "checkpoint_every",
+    "keep_checkpoints", "transcripts",
+)  # fmt: skip
 _MAY_GROW = ("updates",)
 _NOT_SET = object()
 
@@ -134,6 +137,11 @@ class RunConfig:
         if not self.task:
             object.__setattr__(self, "task", str(self.environment_arguments.get("dataset", self.environment)))
         marft_envs.registry.environment_module(self.environment)  # raises for an unknown environment
+        if self.tuning == "full" and self.quantization != "none":
+            raise ValueError(
+                f"RunConfig quantization={self.quantization!r}: expected 'none' with tuning='full', which trains "
+                "copies of the base model"
+            )
         _ = self.problems_per_batch  # raises for an unknown arm, and for wrong learner settings
 
     def _check_least(self, name: str, least: int) -> None:

@@ -93,6 +93,10 @@ def test_differences_describe_new_changed_and_missing_values():
         ({"arm": "marft", "update": 2}, r"config has no key 'update' \(did you mean 'updates'\?\)"),
         ({"arm": "marft", "updatse": 3}, r"config has no key 'updatse' \(did you mean 'updates'\?\)"),
         ({"arm": "marft", "learner": {"clipp": 1}}, r"learner has no key 'clipp' \(did you mean 'clip'\?\)"),
+        (
+            {"arm": "marft", "tuning": "full", "quantization": "4bit"},
+            "quantization='4bit': expected 'none' with tuning='full'",
+        ),
         ({"arm": "marft", "learner": {"clip": -1}}, "clip=-1: expected a positive number"),
         ({"arm": "marft", "learner": {"lr": 1e-3}}, r"learner has no key 'lr' \(did you mean 'learning_rate'\?\)"),
         ({"arm": "marft", "learner": 3}, "learner=3: expected a mapping"),
