@@ -92,25 +92,27 @@ class TeamCritic:
 
     @torch.no_grad()
     def start(self, features: TurnFeatures, scored: Tensor) -> None:
-        """Standardise the networks' inputs and set every bias, at the first call with scored turns only.
+        """Set every bias at the first call with scored turns, and standardise each network's inputs once.
 
-        The inputs are standardised by their means and standard deviations over all turns of this batch. The bias is
-        the logit of the mean target of the scored turns: a fresh critic then predicts the success rate, and the first
-        advantages are centred.
+        The bias is the logit of the mean target of the scored turns: a fresh critic then predicts the success rate, and
+        the first advantages are centred. The inputs of a network are standardised by their means and standard
+        deviations over all turns of the first batch, from this call on, in which the network reads any.
 
         Args:
             features: The turns of a batch.
             scored: [B, K] bool, the turns of episodes that have a score.
         """
-        if self._started or not bool(scored.any()):
-            return
-        rate = features.target[scored].mean().clamp(0.02, 0.98)
+        if not self._started:
+            if not bool(scored.any()):
+                return
+            rate = features.target[scored].mean().clamp(0.02, 0.98)
+            for network in self.networks:
+                assert isinstance(network, Network)
+                network.bias.fill_(float(rate.logit()))
+            self._started = True
         for m, network in enumerate(self.networks):
-            assert isinstance(network, Network)
-            network.bias.fill_(float(rate.logit()))
-            if not isinstance(network, TransformerCritic):
+            if isinstance(network, AdditiveCritic | HeadCritic):
                 network.fit(features if self.config.critic == "central" else features.of_agent(m)[0])
-        self._started = True
 
     def view_values(self, features: TurnFeatures, episodes: Tensor, views: Sequence[Mapping[str, Tensor]]) -> Tensor:
         """Return V of every agent's view after the last turn of F truncated episodes, [F, M].

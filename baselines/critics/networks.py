@@ -207,6 +207,8 @@ class _MLP(nn.Module):
         self.center: Tensor
         self.spread: Tensor
         self.gain: Tensor
+        self.fitted: Tensor  # whether ``fit`` has had enough rows
+        self.register_buffer("fitted", torch.zeros((), dtype=torch.bool))
         self.register_buffer("center", torch.zeros(self.inputs))
         self.register_buffer("spread", torch.ones(self.inputs))
         gains = [min(1.0, _FREE_STATES / self.states)] * self.states + [_STATISTICS] * statistics
@@ -220,9 +222,10 @@ class _MLP(nn.Module):
 
     @torch.no_grad()
     def fit(self, x: Tensor) -> None:
-        """Standardise the columns by their mean and standard deviation in x [N, inputs], from now on."""
-        if len(x) < 2:
+        """Standardise the columns by their mean and standard deviation in the first x [N, inputs] with two rows."""
+        if len(x) < 2 or bool(self.fitted):
             return
+        self.fitted.fill_(True)
         x = self._normalised(x)
         variance = x.var(0)
         # The floors keep a column that is constant in x from being scaled up without bound.

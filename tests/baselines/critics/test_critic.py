@@ -35,6 +35,21 @@ def critic(name="marft", **settings):
     return TeamCritic((H,), (0, 0), arm(name).with_settings(settings), seed=0)
 
 
+def test_inputs_are_standardised_by_the_first_batch_in_which_an_agent_acts():
+    """Agent b does not act in the first batch. Its network is fitted by the second batch, and never again."""
+    c, f = critic("ippo"), features()
+    scored = torch.ones(B, K, dtype=torch.bool)
+    c.start(replace(f, mask=f.agent == 0), scored & (f.agent == 0))
+    first, late = (network.phi["0"] for network in c.networks)
+    assert bool(first.fitted) and not bool(late.fitted)
+    center = first.center.clone()
+    c.start(f, scored)
+    assert bool(late.fitted) and torch.equal(first.center, center)
+    fitted = late.center.clone()
+    c.start(features(seed=1), scored)
+    assert torch.equal(late.center, fitted)
+
+
 def test_visible_turns():
     mask = torch.tensor([[True, True, True, False]])
     assert visible_turns(mask)[0].int().tolist() == [[0, 0, 0, 0], [1, 0, 0, 0], [1, 1, 0, 0], [0, 0, 0, 0]]
