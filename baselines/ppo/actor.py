@@ -109,7 +109,8 @@ class Actor:
         """Restore what ``state_dict`` returned."""
         for adapter, optimizer in self.optimizers.items():
             optimizer.load_state_dict(state["optimizers"][adapter])
-            self.scalers[adapter].load_state_dict(state["scalers"][adapter])
+            if state["scalers"][adapter]:  # empty if the run was saved on a device where the base is not fp16
+                self.scalers[adapter].load_state_dict(state["scalers"][adapter])
         self.beta, self.counts = dict(state["beta"]), dict(state["counts"])
 
     # ---- log-probabilities

@@ -111,6 +111,15 @@ def test_the_scale_is_in_the_checkpoint():
     assert other.counts["optimiser_steps"] == 1
 
 
+def test_a_checkpoint_moves_between_an_fp16_base_and_an_fp32_one():
+    """A base in fp16 is loaded in fp32 on a CPU, so a run that changes the device may change it."""
+    half, full = actor_of(torch.float16), actor_of(torch.float32)
+    scale = half.scalers["one"].get_scale()
+    half.load_state_dict(full.state_dict())
+    full.load_state_dict(half.state_dict())
+    assert half.scalers["one"].get_scale() == scale and not full.scalers["one"].is_enabled()
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
 def test_an_update_trains_on_every_dtype(dtype):
     actor = actor_of(dtype)
