@@ -139,7 +139,8 @@ def train(run: Run, updates: int, result: Result) -> None:
         rollout_s += run.train_once(update)["seconds"]["rollout"]
     result.seconds_per_update = (time.perf_counter() - start) / updates
     result.tokens_per_s = run.counts["generated_tokens"] / rollout_s
-    resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    unit = 1 if sys.platform == "darwin" else 1024  # of ru_maxrss, in bytes
+    resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / MIB
     result.peak_memory_mib = torch.cuda.max_memory_allocated(device) / MIB if device.type == "cuda" else resident
 
 

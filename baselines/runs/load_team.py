@@ -67,7 +67,7 @@ class LoadedTeam:
     def policy(self, requests: list[Request]) -> Sequence[Reply]:
         """Act in a ``BatchRunner``: return one reply per request, of any of the agents.
 
-        A reply's random numbers depend on the seed, the problem and the turn alone.
+        A reply's random numbers depend on the seed, the problem, its repetition in the call and the turn alone.
         """
         replies: dict[int, Reply] = {}
         for agent in dict.fromkeys(r.agent for r in requests):

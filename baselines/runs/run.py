@@ -18,7 +18,7 @@ import numpy as np
 
 from baselines.engine.torch_engine import TorchEngine
 from baselines.models.load import LoadedModel
-from baselines.policies.micro_batches import GIB
+from baselines.policies.micro_batches import GIB, MemoryExhausted, is_out_of_memory
 from baselines.ppo.diagnostics import Timer
 from baselines.ppo.learner import Learner
 from baselines.runs.checkpoint import Checkpoint
@@ -135,7 +135,8 @@ class Run:
         batch = self._batch([e for e in episodes if not e.not_graded or self._can_bootstrap(e)], sampler)
         metrics: Row = {"skipped": "no graded episode", "agents": {}}
         if batch is not None:
-            metrics = self.learner.update(batch)
+            with _out_of_memory_is_reported():
+                metrics = self.learner.update(batch)
         self._count(episodes, sampler, metrics)
         metrics["messages"] = message_statistics(episodes, self.policy.agents)
         metrics["seconds"] = timer.seconds | metrics.get("seconds", {})
@@ -231,6 +232,21 @@ class Run:
         return folder.checkpoint.update
 
 
+@contextlib.contextmanager
+def _out_of_memory_is_reported() -> Iterator[None]:
+    """Raise MemoryExhausted where the memory is exhausted outside the passes, such as in a step of the critic."""
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if isinstance(error, MemoryExhausted) or not is_out_of_memory(error):
+            raise
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise MemoryExhausted(
+            f"out of memory in an update, outside its passes ({reason}): expected more memory, fewer episodes, or less "
+            "learner.replay_batches"
+        ) from error
+
+
 def load_adapters(team: TeamPolicy, found: Checkpoint) -> None:
     """Load every agent's weights from a checkpoint.
 
@@ -244,6 +260,10 @@ def load_adapters(team: TeamPolicy, found: Checkpoint) -> None:
                 f"base model {name!r} has weights with SHA-256 {model['sha256'][:12]}, but the checkpoint's adapters "
                 f"were trained on {expected['name']!r} with {expected['sha256'][:12]}: expected the same base model"
             )
+        for setting in ("dtype", "quantization"):
+            before = expected.get(setting, model[setting])
+            if before != model[setting]:
+                log.warning("%s: the adapters were trained with %s %s, now %s", name, setting, before, model[setting])
     for agent, adapter in team.adapter_of.items():
         team.of(agent).weights.load(adapter, found.folder / ADAPTERS / adapter)
 

@@ -112,6 +112,7 @@ class TeamPolicy:
     Attributes:
         agents: All agents.
         device: The device of all models, on which batches are trained.
+        quantization: Whether the bases are stored in 4 bits: "none" or "4bit".
         placement: For each base, a sentence that says which device and dtype were chosen, and why.
         groups: The agents grouped by base model.
         adapter_of: Name of its trained weights by agent, without scripted agents.
@@ -129,7 +130,7 @@ class TeamPolicy:
         self.scripts, self._specs = load_scripts(config.scripted, config.scripted_sha256), config.scripted
         names = _bases(config, self.agents)
         self.groups = [_base_group(config, name, names, decoding) for name in dict.fromkeys(names.values())]
-        self.device = self.groups[0].policy.device
+        self.device, self.quantization = self.groups[0].policy.device, config.quantization
         self.placement = tuple(f"{group.name}: {group.loaded.placement}" for group in self.groups)
         self._base_of = {agent: [group.name for group in self.groups].index(name) for agent, name in names.items()}
         found = {agent: group.policy.adapter_of.get(agent) for agent, group in self._agent_groups()}
@@ -192,7 +193,7 @@ class TeamPolicy:
         }
 
     def models(self) -> dict[str, dict[str, str]]:
-        """Return name, revision, hash, device and dtype of each base, by its name in the configuration."""
+        """Return a description of each base by its name in the configuration (docs/reference/rows.md)."""
         return {
             group.name: {
                 "name": group.loaded.name,
@@ -200,6 +201,7 @@ class TeamPolicy:
                 "sha256": group.loaded.weights_sha256,
                 "device": str(self.device),
                 "dtype": str(group.loaded.dtype).removeprefix("torch."),
+                "quantization": self.quantization,
             }
             for group in self.groups
         }

@@ -114,6 +114,7 @@ MODEL = {
     "sha256": Key("string", "SHA-256 of its weights"),
     "device": Key("string", "device of the base model"),
     "dtype": Key("string", "type of its weights"),
+    "quantization": Key("string", "`none`, or `4bit` if its linear layers are stored in 4 bits"),
 }
 
 _LABEL = {

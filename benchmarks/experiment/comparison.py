@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from baselines.ladder import arm_environment
+from baselines.models.devices import choose_device
 from baselines.models.load import load_model
+from baselines.models.quantization import check_quantization
 from baselines.runs.evaluation import environment_of, make_environment
 from baselines.runs.run_config import RunConfig
 from baselines.runs.team_policy import check_team
@@ -75,9 +77,12 @@ def check_models(grid: Grid) -> dict[str, Any]:
         ValueError: A model or a data set cannot be used.
     """
     bases = {(name, run.dtype, run.quantization) for run in grid.runs() for name in (run.model, *run.bases.values())}
+    place = choose_device(grid.device)
+    print(place.reason, flush=True)
     for name, dtype, quantization in bases:
-        options = {"device": grid.device, "dtype": dtype, "quantization": quantization}
-        print(f"{name}: {load_model(name, **options, allow_wheel=grid.allow_wheel).placement}", flush=True)
+        check_quantization(quantization, place.device)
+        # In main memory: what this process held on a GPU would be missing in its workers.
+        load_model(name, device="cpu", dtype=dtype, allow_wheel=grid.allow_wheel)
     return {run.task: data_of(run) for run in {run.task: run for run in grid.runs()}.values()}
 
 
