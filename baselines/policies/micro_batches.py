@@ -28,7 +28,8 @@ CPU_PASS_GIB = 2.0
 BUSY_TOKENS = 2048
 """Tokens in a pass that keep an accelerator busy; with fewer, "auto" turns gradient checkpointing on."""
 GIB = 2**30
-_NO_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")  # of torch's allocators
+# Messages of torch's allocators, and of cuBLAS if it cannot allocate its workspace.
+_NO_MEMORY = ("can't allocate memory", "not enough memory", "out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
 _T = TypeVar("_T")
 log = logging.getLogger("baselines")
 
@@ -64,12 +65,16 @@ class MicroBatch(NamedTuple):
 
 
 class _Tried(NamedTuple):
-    """Size of the pass that is in progress: turns, tokens of the longest, calculated bytes, checkpointing."""
+    """Size of the pass that is in progress: turns, tokens of the longest, calculated bytes, checkpointing.
+
+    ``may_checkpoint`` tells whether the settings and the model allow checkpointing.
+    """
 
     rows: int
     length: int
     bytes: int
     checkpointing: bool
+    may_checkpoint: bool
 
 
 @dataclass
@@ -116,7 +121,8 @@ class MicroBatches:
         while waiting:
             on = possible and self.checkpoints(memory, lengths[waiting[0]], actions[waiting[0]], self._device)
             rows, size = self._fill(memory, waiting, lengths, actions, on)
-            self._tried = _Tried(len(rows), lengths[rows[0]], size, on)
+            may = possible and self.limits.checkpointing != "off"
+            self._tried = _Tried(len(rows), lengths[rows[0]], size, on, may)
             yield MicroBatch(torch.tensor(sorted(rows), device=device), on)
             waiting = waiting[len(rows) :]
 
@@ -168,7 +174,8 @@ class MicroBatches:
                 discard what an unfinished one left behind, such as accumulated gradients.
 
         Raises:
-            MemoryExhausted: The pass that failed consisted of one turn, with gradient checkpointing if it is allowed.
+            MemoryExhausted: The pass that failed consisted of one turn, with gradient checkpointing if the settings and
+                the model allow it.
         """
         while True:
             try:
@@ -182,17 +189,17 @@ class MicroBatches:
 
     def _halve(self, reason: str) -> None:
         tried = self._tried
-        if tried is None or (tried.rows == 1 and (tried.checkpointing or self.limits.checkpointing == "off")):
+        if tried is None or (tried.rows == 1 and (tried.checkpointing or not tried.may_checkpoint)):
             turn = f" of {tried.length} tokens" if tried else ""
             raise MemoryExhausted(
                 f"out of memory with a single turn{turn} in a pass ({reason}): expected more memory, a smaller model, "
-                "shorter prompts or replies (decoding.max_prompt_tokens, decoding.max_new_tokens), or "
-                'gradient_checkpointing = "auto"'
+                "or shorter prompts or replies (decoding.max_prompt_tokens, decoding.max_new_tokens)"
+                + (', or gradient_checkpointing = "auto"' if self.limits.checkpointing == "off" else "")
             )
         self.out_of_memory += 1
         self.budget = min(self.budget, tried.bytes) // 2
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
+        if self._device in ("cuda", "mps"):
+            getattr(torch, self._device).empty_cache()
         log.warning(
             "out of memory in a pass of %d turns of up to %d tokens (%s): from now on a pass is limited to %.3g GiB",
             tried.rows, tried.length, reason, self.budget / GIB,

@@ -4,7 +4,14 @@ import pytest
 import torch
 
 from baselines.ladder import arm
-from baselines.policies.micro_batches import MemoryExhausted, MicroBatches, PassLimits, in_order, pass_memory
+from baselines.policies.micro_batches import (
+    MemoryExhausted,
+    MicroBatches,
+    PassLimits,
+    in_order,
+    is_out_of_memory,
+    pass_memory,
+)
 from baselines.policies.policy import SharedBasePolicy
 from baselines.ppo.learner import Learner
 from baselines.trajectory import AgentTurns
@@ -164,6 +171,38 @@ def test_a_single_turn_that_does_not_fit_ends_the_run_with_its_length(duo, monke
     length = int(duo.batch.turns["actor_0"].token_mask.sum(-1).max())
     with pytest.raises(MemoryExhausted, match=rf"a single turn of {length} tokens .*CUDA out of memory.*: expected"):
         learner.actor.token_logprobs("actor_0", duo.batch.turns["actor_0"])
+
+
+def test_a_single_turn_of_a_model_that_cannot_checkpoint_ends_the_run_too(duo, monkeypatch):
+    learner = Learner(duo.policy, arm("ippo"), temperature=1.0, seed=0)
+    monkeypatch.setattr(MicroBatches, "_can_checkpoint", lambda passes, policy: False)
+    fake = Exhausted(monkeypatch, 0, torch.OutOfMemoryError("CUDA out of memory"), spared=0)
+    original = learner.passes._halve
+
+    def halve(reason):
+        assert len(fake.sizes) < 50, "the same pass is tried again and again"
+        original(reason)
+
+    monkeypatch.setattr(learner.passes, "_halve", halve)
+    with pytest.raises(MemoryExhausted, match=r"a single turn of \d+ tokens .*: expected more memory") as found:
+        learner.actor.token_logprobs("actor_0", duo.batch.turns["actor_0"])
+    assert "gradient_checkpointing" not in str(found.value)  # it is "auto" already
+
+
+@pytest.mark.parametrize("device", ["cuda", "mps"])
+def test_the_cache_of_any_accelerator_is_emptied(duo, monkeypatch, device):
+    emptied = []
+    monkeypatch.setattr(getattr(torch, device), "empty_cache", lambda: emptied.append(device))
+    passes = MicroBatches()
+    list(passes.blocks(duo.policy, turns_of(PROMPTS)))
+    passes._device = device
+    passes._halve("out of memory")
+    assert emptied == [device]
+
+
+def test_cublas_without_memory_is_an_exhausted_memory():
+    cublas = RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`")
+    assert is_out_of_memory(cublas) and not is_out_of_memory(RuntimeError("CUBLAS_STATUS_EXECUTION_FAILED"))
 
 
 def test_other_errors_are_no_exhausted_memory(duo):
