@@ -37,6 +37,19 @@ class DtypeChoice(NamedTuple):
     reason: str
 
 
+def check_names(device: str, dtype: str) -> None:
+    """Raise ValueError for the name of a device or of a floating-point type that no machine has.
+
+    Args:
+        device: A name that ``choose_device`` takes on some machine.
+        dtype: "auto" or a name in DTYPES.
+    """
+    if not isinstance(device, str) or (device != AUTO and not _DEVICE.fullmatch(device)):
+        raise ValueError(f"device={device!r}: expected auto, cpu, cuda, cuda:N or mps")
+    if dtype != AUTO and dtype not in DTYPES:
+        raise ValueError(f"dtype={dtype!r}: expected one of {AUTO}, {', '.join(DTYPES)}")
+
+
 # --- device -----------------------------------------------------------------------------------------------------------
 
 
@@ -50,8 +63,7 @@ def choose_device(name: str = AUTO) -> DeviceChoice:
     Raises:
         ValueError: The name is invalid, or this machine has no such device. The message says what it has.
     """
-    if not isinstance(name, str) or (name != AUTO and not _DEVICE.fullmatch(name)):
-        raise ValueError(f"device={name!r}: expected auto, cpu, cuda, cuda:N or mps")
+    check_names(name, AUTO)
     if name == AUTO:
         return _automatic_device()
     device = torch.device("cuda:0" if name == "cuda" else name)

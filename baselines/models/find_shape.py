@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
+import torch
+
+from baselines.models.load import stored_dtype
 from baselines.models.shape import NAMED_SHAPES, ModelShape, shape_of
-from baselines.models.sources import HUB_TIMEOUT_S, ModelNotFound, resolve
+from baselines.models.sources import HUB_TIMEOUT_S, ModelNotFound, resolve, weight_files
 from baselines.models.wheels import cache_folder
 
 
-def find_shape(name: str) -> tuple[ModelShape, str]:
-    """Return the shape of a model and the dtype of its weights.
+def find_shape(name: str) -> tuple[ModelShape, torch.dtype]:
+    """Return the shape of a model and the dtype of its files: float32 if neither the configuration nor a file tells it.
 
     Args:
         name: A key of ``NAMED_SHAPES``, or a name that ``load_model`` takes.
@@ -20,18 +24,22 @@ def find_shape(name: str) -> tuple[ModelShape, str]:
         ModelNotFound: There is no such name, or the configuration is neither in the cache nor on the hub.
     """
     if name in NAMED_SHAPES:
-        return NAMED_SHAPES[name], "bfloat16"
-    config = _config(name)
-    dtype = getattr(config.get_text_config(), "dtype", None) or getattr(config, "dtype", None)
-    return shape_of(config), str(dtype or "float32").removeprefix("torch.")
+        return NAMED_SHAPES[name], torch.bfloat16
+    config, folder = _config(name)
+    if folder is not None and weight_files(folder):
+        return shape_of(config), stored_dtype(folder)
+    dtype = getattr(config.get_text_config(), "dtype", None) or getattr(config, "dtype", None) or torch.float32
+    return shape_of(config), getattr(torch, dtype) if isinstance(dtype, str) else dtype
 
 
-def _config(name: str) -> Any:
+def _config(name: str) -> tuple[Any, Path | None]:
+    """Return a model's configuration, and the folder of its files if they are on this machine."""
     from huggingface_hub import HfApi
     from transformers import AutoConfig
 
     try:
-        return AutoConfig.from_pretrained(resolve(name, "cache", cache_folder(None), allow_wheel=False)[1])
+        folder = resolve(name, "cache", cache_folder(None), allow_wheel=False)[1]
+        return AutoConfig.from_pretrained(folder), folder
     except ModelNotFound as error:
         missing = error
     sizes = f"{missing} The memory plan also takes the sizes {', '.join(NAMED_SHAPES)}."
@@ -39,6 +47,6 @@ def _config(name: str) -> Any:
         raise ModelNotFound(sizes)
     try:
         HfApi().model_info(name, timeout=HUB_TIMEOUT_S)  # one request; a download would retry for half a minute
-        return AutoConfig.from_pretrained(name)
+        return AutoConfig.from_pretrained(name), None
     except Exception as error:  # the hub client raises errors of several HTTP libraries
         raise ModelNotFound(sizes) from error

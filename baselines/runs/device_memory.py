@@ -23,11 +23,18 @@ def default_memory(device: torch.device) -> int | None:
     return None
 
 
-def free_memory(device: str) -> int | None:
-    """Return the bytes that are free on a type of device now; None if it is not on this machine."""
-    if device == "cpu":
+def free_memory(device: torch.device) -> int | None:
+    """Return the bytes that are free on a device now; None if it is not on this machine.
+
+    Of MPS, whose free memory torch does not report, it is the size that torch recommends for all processes together.
+    """
+    if device.type == "cpu":
         return available_memory()
-    return torch.cuda.mem_get_info()[0] if device == "cuda" and torch.cuda.is_available() else None
+    if device.type == "cuda" and torch.cuda.is_available():
+        return int(torch.cuda.mem_get_info(device)[0])
+    if device.type == "mps" and torch.backends.mps.is_available():
+        return int(torch.mps.recommended_max_memory())
+    return None
 
 
 def available_memory() -> int | None:

@@ -64,7 +64,7 @@ class MemoryPlan:
         config: Configuration of the run.
         agents: Number of agents.
         bases: The base models.
-        device: Type of the device: "cpu", "cuda" or "mps".
+        device: The device of the models.
         memory: Bytes that the run may use: ``memory_gib``, or the default of the device. None on a CPU without
             ``memory_gib``, where a pass has CPU_PASS_GIB and the rest has no limit.
     """
@@ -72,7 +72,7 @@ class MemoryPlan:
     config: RunConfig
     agents: int
     bases: tuple[BaseSize, ...]
-    device: str
+    device: torch.device
     memory: int | None
 
     # ---- parts that are allocated all the time
@@ -123,7 +123,7 @@ class MemoryPlan:
     @property
     def fixed(self) -> int:
         """Bytes on the device that neither the rollout nor the update frees."""
-        on_device = self.critic if self.device == "cpu" else 0
+        on_device = self.critic if self.device.type == "cpu" else 0
         return self.weights + self.adapters + self.optimizer + on_device
 
     # ---- rollout
@@ -172,7 +172,7 @@ class MemoryPlan:
 
     def pass_memory(self, base: BaseSize) -> PassMemory:
         """Return the formula of a pass. On a CPU, ``SharedBasePolicy`` sets eager attention for 16-bit weights."""
-        eager = self.device == "cpu" and base.element == 2
+        eager = self.device.type == "cpu" and base.element == 2
         return PassMemory(base.shape, base.element, self.rank, eager)
 
     def largest_pass(self, *, checkpointing: bool) -> tuple[int, int]:
@@ -190,7 +190,7 @@ class MemoryPlan:
     def checkpointing(self) -> bool:
         """Whether passes of turns of the longest length are checkpointed."""
         reply = self.config.decoding.max_new_tokens
-        return MicroBatches(self.limits).checkpoints(self._largest_memory(), self.longest, reply, self.device)
+        return MicroBatches(self.limits).checkpoints(self._largest_memory(), self.longest, reply, self.device.type)
 
     def _largest_memory(self) -> PassMemory:
         """Return the formula of the base model whose passes are the largest."""
@@ -230,7 +230,7 @@ def plan_of(
         bases.append(BaseSize(base, shape, element, list(frozen.values()).count(False), sum(frozen.values()), four_bit))
     given = config.memory_gib
     memory = default_memory(device) if given is None else int(given * GIB)
-    return MemoryPlan(config, len(agents), tuple(bases), device.type, memory)
+    return MemoryPlan(config, len(agents), tuple(bases), device, memory)
 
 
 def plan_of_team(config: RunConfig, team: TeamPolicy) -> MemoryPlan:

@@ -49,7 +49,7 @@ def _parts(plan: MemoryPlan) -> list[tuple[str, int]]:
         (f"weights: {names}{bits}", plan.weights),
         (f"adapters: {kind}, fp32", plan.adapters),
         ("Adam's moments, and one gradient", plan.optimizer),
-        ("critic and replayed batches" + ("" if plan.device == "cpu" else " (main memory)"), plan.critic),
+        ("critic and replayed batches" + ("" if plan.device.type == "cpu" else " (main memory)"), plan.critic),
         (f"rollout: KV cache, {plan.sampled_rows} rows of {plan.longest:,} tokens", plan.kv_cache),
         (f"rollout: sampling from {plan.sampled_rows} rows of logits", plan.sampling),
         *passes,

@@ -26,6 +26,7 @@ from baselines.engine.scripted import script_digest
 from baselines.engine.torch_engine import Decoding
 from baselines.field_types import check_field_types
 from baselines.ladder import LearnerConfig, arm
+from baselines.models.devices import check_names
 from baselines.policies.policy import LoraSettings
 from marft_envs.arguments import did_you_mean, is_abbreviation_of
 
@@ -121,6 +122,7 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         check_field_types(self)
+        check_names(self.device, self.dtype)
         for name, record in _RECORDS.items():
             if not isinstance(getattr(self, name), record):
                 raise ValueError(f"RunConfig {name}={getattr(self, name)!r}: expected a {record.__name__}")

@@ -36,7 +36,7 @@ def default_workers(grid: Grid) -> int:
 def _fitting(run: RunConfig) -> tuple[int, int, int]:
     """Return how many such runs fit, at least 1, the bytes of each at its peak, and the free bytes."""
     plan = plan_without_weights(run)
-    on_cpu = plan.device == "cpu"
+    on_cpu = plan.device.type == "cpu"
     free = free_memory(plan.device)
     if free is None:
         return os.cpu_count() or 1, 0, 0

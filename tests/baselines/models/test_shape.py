@@ -1,5 +1,7 @@
 """Shapes of models without their weights."""
 
+import json
+
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, Gemma3TextConfig, LlamaConfig, MixtralConfig, Qwen2Config, Qwen3Config
@@ -46,9 +48,17 @@ def test_lora_parameters_are_those_that_peft_makes():
 def test_a_shape_is_found_without_weights(tmp_path):
     CONFIGS["qwen2"].save_pretrained(tmp_path)  # config.json alone
     shape, dtype = find_shape(str(tmp_path))
-    assert shape == shape_of(CONFIGS["qwen2"]) and dtype == "float32"
+    assert shape == shape_of(CONFIGS["qwen2"]) and dtype == torch.float32
     assert find_shape("tiny")[0] == shape_of(load_model("tiny").model.config)
-    assert find_shape("7B") == (NAMED_SHAPES["7B"], "bfloat16")
+    assert find_shape("7B") == (NAMED_SHAPES["7B"], torch.bfloat16)
+
+
+def test_the_dtype_is_that_of_the_files_if_the_configuration_has_none(tmp_path):
+    AutoModelForCausalLM.from_config(CONFIGS["llama"], dtype=torch.bfloat16).save_pretrained(tmp_path)
+    file = tmp_path / "config.json"
+    settings = json.loads(file.read_text())
+    file.write_text(json.dumps({k: v for k, v in settings.items() if k not in ("dtype", "torch_dtype")}))
+    assert find_shape(str(tmp_path))[1] == torch.bfloat16
 
 
 def test_an_unknown_model_is_an_error_with_the_names():

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from transformers import LlamaConfig
 
 import baselines
 from baselines import train
-from baselines.models import load
+from baselines.models import devices, load
 from baselines.policies.micro_batches import GIB
 from baselines.runs import device_memory, memory_plan
 from baselines.runs.dry_run import plan_without_weights
@@ -47,7 +48,7 @@ def test_the_plan_without_weights_is_that_of_the_loaded_run():
 
 def test_the_parts_by_hand():
     """7B in 16 bits with two adapters of rank 8: 7.6e9 weights of 2 bytes; adapters of 20.2e6 parameters of 4 bytes."""
-    plan = plan_without_weights(config_of(model="7B", episodes=64, device="cuda"))
+    plan = plan_without_weights(config_of(model="7B", episodes=64, device="cuda", memory_gib=72))
     lora = 28 * 8 * (2 * (3584 + 3584) + 2 * (3584 + 512) + 3 * (3584 + 18944))
     assert plan.weights == 2 * plan.bases[0].shape.parameters
     assert plan.adapters == 2 * 4 * lora
@@ -56,7 +57,7 @@ def test_the_parts_by_hand():
     assert plan.peak == plan.fixed + max(
         plan.kv_cache + plan.sampling, plan.largest_pass(checkpointing=plan.checkpointing)[1]
     )
-    small = plan_without_weights(config_of(model="7B", device="cuda", quantization="4bit"))
+    small = plan_without_weights(config_of(model="7B", device="cuda", memory_gib=72, quantization="4bit"))
     assert 0.3 < small.weights / plan.weights < 0.4  # the embeddings stay in 16 bits
 
 
@@ -70,7 +71,7 @@ def test_shared_and_frozen_adapters_are_counted_once_and_without_moments():
 
 def test_more_memory_gives_larger_passes_and_none_gives_the_default_of_a_cpu(monkeypatch):
     monkeypatch.setattr(device_memory, "available_memory", None)  # the free memory must not decide
-    fields = {"model": "1.5B", "episodes": 64, "device": "cpu"}
+    fields = {"model": "1.5B", "episodes": 64, "device": "cpu", "dtype": "bfloat16"}
     plans = [plan_without_weights(config_of(**fields, memory_gib=gib)) for gib in (6, 12)]
     turns = [plan.largest_pass(checkpointing=True)[0] for plan in plans]
     assert turns[0] < turns[1]
@@ -110,6 +111,59 @@ def load_shape():
     from baselines.models.find_shape import find_shape
 
     return find_shape("tiny")[0]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "expected"),
+    [
+        ("device", "gpu", "device='gpu': expected auto, cpu, cuda, cuda:N or mps"),
+        ("device", "meta", "device='meta': expected auto"),
+        ("dtype", "bf16", "dtype='bf16': expected one of auto, float32, bfloat16, float16"),
+    ],
+)
+def test_a_wrong_device_or_dtype_is_one_line_that_lists_the_valid_ones(field, value, expected, capsys):
+    with pytest.raises(ValueError, match=f"^{expected}"):
+        config_of(**{field: value})
+    assert train.main(["--dry-run", "--arm", "marft", "--env-arg", "dataset=relay", f"--{field}", value]) != 0
+    printed = capsys.readouterr().err
+    assert expected in printed and "Traceback" not in printed
+
+
+def test_an_absent_accelerator_needs_its_memory(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ValueError, match=r"device='cuda': .*expected its memory in GiB, such as --set memory_gib=72"):
+        plan_without_weights(config_of(device="cuda"))
+    assert plan_without_weights(config_of(device="cuda", memory_gib=72)).memory == 72 * GIB
+
+
+def test_a_gpu_that_a_machine_with_gpus_lacks_is_an_error(monkeypatch):
+    monkeypatch.setattr(torch.version, "cuda", "12.8")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    for memory in (None, 72):
+        with pytest.raises(ValueError, match="device='cuda:7': this machine has 1 CUDA device, cuda:0$"):
+            plan_without_weights(config_of(device="cuda:7", memory_gib=memory))
+
+
+def test_the_free_memory_is_that_of_the_plans_own_gpu(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device=None: (7 * GIB * torch.device(device).index, 80 * GIB))
+    plan = memory_plan.plan_of(config_of(memory_gib=4), ["a"], {"tiny": (load_shape(), 4)}, torch.device("cuda", 1))
+    assert device_memory.free_memory(plan.device) == 7 * GIB
+
+
+@pytest.mark.parametrize(("fast", "element"), [(True, 2), (False, 4)])
+def test_the_plan_has_the_dtype_that_the_run_chooses(monkeypatch, fast, element):
+    monkeypatch.setattr(devices, "has_bfloat16", lambda device: fast)
+    plan = plan_without_weights(config_of(model="smollm2-135m", device="cpu"))
+    assert [base.element for base in plan.bases] == [element]
+
+
+def test_the_plan_of_files_in_a_type_that_is_not_computed_in_has_float32(tmp_path):
+    LlamaConfig(hidden_size=64, num_attention_heads=2, num_hidden_layers=1, dtype="float64").save_pretrained(tmp_path)
+    for device in ("cpu", "cuda"):
+        plan = plan_without_weights(config_of(model=str(tmp_path), device=device, memory_gib=72))
+        assert plan.bases[0].element == 4
 
 
 def test_a_containers_limit_counts(tmp_path):
