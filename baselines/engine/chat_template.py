@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from baselines.engine.control_tokens import ControlTokens, control_strings, without_surrogates
+from baselines.engine.control_tokens import control_tokens, without_surrogates
 from baselines.engine.conversation import Abilities, Message, arrange
 from baselines.engine.jinja_template import compile_template
 from baselines.engine.replies import open_thinking
@@ -87,7 +87,7 @@ class ChatTemplate:
         user, *_ = _turns("user")
         self._rendered([user], add_generation_prompt=True)
         self.abilities = self._abilities()
-        self.controls = ControlTokens(control_strings(tokenizer, source, self._scaffolds()))
+        self.controls = control_tokens(tokenizer, source, self._scaffolds())
 
     def text(self, messages: Sequence[Message], reply_prefix: str = "", *, by_name: bool = False) -> str:
         """Return the prompt of a conversation: its turns, then the beginning of the reply.

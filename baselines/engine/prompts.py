@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from baselines.engine.chat_template import ChatSettings, template_of
-from baselines.engine.control_tokens import ControlTokens, control_strings, without_surrogates
+from baselines.engine.control_tokens import ControlTokens, control_tokens, without_surrogates
 from baselines.engine.conversation import plain_text
 from baselines.engine.message_window import Message, fit
 from baselines.engine.replies import open_thinking
@@ -139,7 +139,7 @@ def reply_ids(text: str, loaded: LoadedModel) -> list[int]:
 def _plain_controls(tokenizer: Any) -> ControlTokens:
     """Return the control strings of a tokenizer without a chat template."""
     if tokenizer not in _PLAIN:
-        _PLAIN[tokenizer] = ControlTokens(control_strings(tokenizer, "", []))
+        _PLAIN[tokenizer] = control_tokens(tokenizer)
     return _PLAIN[tokenizer]
 
 
