@@ -25,7 +25,8 @@ class Generation:
         prompt_ids: Token ids of the prompt.
         action_ids: Token ids of the action, including the stop token.
         logprobs: Log-probability of each action token at the sampling temperature, from the sampler.
-        text: The action as a string, which the environment receives.
+        text: The text of the action's tokens, thinking included. The environment receives the reply's text, see
+            ``EngineSampler``.
         truncated: Whether the length limit ended the action.
         dropped_messages: Number of messages of the observation that the prompt left out, to fit the prompt limit.
     """
@@ -50,7 +51,7 @@ class AgentTurns:
         prompt_length: [N] tokens of the prompt.
         action_mask: [N, T] bool.
         behaviour: [N, T] log-probabilities from the sampler.
-        words: [N] whitespace-separated words of the action, at least 1.
+        words: [N] whitespace-separated words of the action, thinking included, at least 1.
         truncated: [N] bool, whether the length limit ended the action.
     """
 

@@ -51,10 +51,10 @@ class EngineSampler:
         return [self._reply(*pair) for pair in zip(prompts, generations, strict=True)]
 
     def _reply(self, prompt: Prompt, generation: Generation) -> Reply:
-        """Return the reply, whose text lacks the model's thinking unless it is kept. The token ids are complete."""
+        """Return the reply, whose text lacks the model's thinking unless it is kept. Its generation is complete."""
         text = prompt.thinking + generation.text
         text = text if self.chat.keep_thinking else visible_text(text)
-        return Reply(text, replace(generation, text=text, dropped_messages=prompt.dropped_messages))
+        return Reply(text, replace(generation, dropped_messages=prompt.dropped_messages))
 
     def prompt(self, observation: Mapping[str, Any], *, may_be_empty: bool = False) -> list[int]:
         """Return the token ids [T] of an observation, see ``made_prompt``."""

@@ -17,7 +17,7 @@ from baselines.engine.replies import action_text, open_thinking, visible_text
 from baselines.engine.sampler import EngineSampler
 from baselines.engine.torch_engine import Decoding, TorchEngine
 from baselines.policies.policy import SharedBasePolicy
-from baselines.trajectory import Generation
+from baselines.trajectory import Generation, padded_turns
 from marft_envs.batch import Reply, Request
 from tests.baselines.engine.chat_models import byte_level, chat_model, reader
 
@@ -187,8 +187,10 @@ def test_the_message_lacks_the_thinking_and_the_tokens_are_complete(
     for keep, text in ((False, visible), (True, kept)):
         sampler = EngineSampler(Says(generated, Decoding()), loaded, None, ChatSettings(keep_thinking=keep))  # type: ignore[arg-type]
         (reply,) = sampler([Request(0, 0, "a_0", 0, 0, observation)])
-        assert isinstance(reply, Reply) and reply.text == reply.data.text == text
+        assert isinstance(reply, Reply) and reply.text == text
         assert reply.data.action_ids == (7, 8, 9) and sampler.generated_tokens == 3
+        turns = padded_turns([reply.data], [(0, 0)], 0)  # the words are those of the trained tokens
+        assert turns.words.tolist() == [len(generated.split())]
 
 
 def test_a_template_gets_enable_thinking_from_the_settings() -> None:
