@@ -6,7 +6,8 @@ import errno
 
 
 class RunError(RuntimeError):
-    """A run that cannot continue although its settings are valid: a full disk, a missing tracker, a non-finite loss.
+    """A run that cannot continue although its settings are valid: a full disk or memory, a missing tracker, a problem
+    that is longer than a prompt may be, a non-finite loss.
 
     The commands print the message and exit with code 1. Wrong settings raise ValueError, TypeError or
     FileNotFoundError instead, and exit with code 2 (``baselines.command_line``).

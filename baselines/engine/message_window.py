@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from baselines.errors import RunError
+
 Message = Mapping[str, str]
 TASK = "task"
 
@@ -25,7 +27,7 @@ def fit(
         Token ids, and the number of messages that were left out: the smallest that fits.
 
     Raises:
-        ValueError: System messages, problem and reply prefix alone have more tokens than the limit.
+        RunError: System messages, problem and reply prefix alone have more tokens than the limit.
     """
     ids = encode(messages)
     if len(ids) <= limit:
@@ -33,11 +35,11 @@ def fit(
     oldest = removable(messages)
     shortest = encode(_without(messages, oldest))
     if len(shortest) > limit:
-        raise ValueError(
+        raise RunError(
             f"the prompt has more tokens than the limit of {limit}: instructions, problem and reply prefix alone need "
             f"{len(shortest)} tokens of model {model!r}, and are never truncated. Raise decoding.max_prompt_tokens to "
-            f"at least {len(shortest)} (if the model's context is the limit, lower decoding.max_new_tokens), or "
-            "shorten the instructions"
+            f"at least {len(shortest)}, also to resume the run. If the model's context is the limit, start a run with "
+            "a lower decoding.max_new_tokens, or shorten the instructions"
         )
     # bisection: leaving out ``few`` messages is not enough, leaving out ``many`` is
     few, many = 0, len(oldest)

@@ -60,7 +60,8 @@ def make_prompt(
         settings: Date and thinking of the chat template.
 
     Raises:
-        ValueError: As ``render`` and ``fit`` raise it.
+        ValueError: As ``render`` raises it.
+        RunError: The prompt is too long, see ``fit``.
     """
     messages, prefix = observation["messages"], observation["reply_prefix"]
     ends: list[str] = []

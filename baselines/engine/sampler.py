@@ -68,8 +68,8 @@ class EngineSampler:
             may_be_empty: Whether an observation without text is valid. Its prompt is then the EOS token alone.
 
         Raises:
-            ValueError: There is no token to start from, and ``may_be_empty`` is False; or the prompt is too long even
-                without messages.
+            ValueError: There is no token to start from, and ``may_be_empty`` is False.
+            RunError: The prompt is too long even without messages.
         """
         empty_id = self.loaded.tokenizer.eos_token_id if may_be_empty else None
         return make_prompt(observation, self.loaded, self.engine.prompt_limit, empty_id=empty_id, settings=self.chat)

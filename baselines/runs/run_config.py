@@ -38,7 +38,9 @@ _NOT_HASHED = (
     "allow_wheel", "device", "memory_gib", "gradient_checkpointing", "training_rows", "checkpoint_every",
     "keep_checkpoints", "transcripts",
 )  # fmt: skip
-_MAY_GROW = ("updates",)
+# A run can be resumed with larger values of these. The limit of a prompt decides numbers only where prompts were cut,
+# and without it a run that one problem is too long for could not be continued.
+_MAY_GROW = ("updates", "decoding.max_prompt_tokens")
 _NOT_SET = object()
 
 
@@ -195,7 +197,8 @@ class RunConfig:
     def hash(self) -> str:
         """Return the hash of all settings that decide a number.
 
-        ``updates`` is left out: a run that is trained for longer is the same run.
+        ``updates`` and ``decoding.max_prompt_tokens`` are left out: a run that is trained for longer, or that goes on
+        with longer prompts, is the same run.
         """
         return config_hash(decisive(self.resolved()))
 
@@ -203,7 +206,12 @@ class RunConfig:
 def decisive(resolved: Mapping[str, Any]) -> dict[str, Any]:
     """Return the part of a resolved configuration that is hashed."""
     left_out = (*_NOT_HASHED, *_MAY_GROW, "config_hash")
-    return {k: v for k, v in resolved.items() if k not in left_out}
+
+    def kept(mapping: Mapping[str, Any], path: str) -> dict[str, Any]:
+        return {k: v for k, v in mapping.items() if f"{path}{k}" not in left_out}
+
+    nested = {name: kept(resolved[name], f"{name}.") for name in _RECORDS if name in resolved}
+    return {**kept(resolved, ""), **nested}
 
 
 def config_hash(resolved: Mapping[str, Any]) -> str:

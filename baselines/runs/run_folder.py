@@ -70,6 +70,12 @@ def check_folder(folder: str | Path, config: RunConfig, *, resume: bool) -> None
             f"folder {folder} holds a run with another configuration: {changed}: expected the same settings, "
             "or another folder"
         )
+    before, now = (stored.get("decoding") or {}).get("max_prompt_tokens", 0), config.decoding.max_prompt_tokens
+    if now < before:
+        raise ValueError(
+            f"decoding.max_prompt_tokens={now}: expected at least {before}, the limit of the run in {folder}; prompts "
+            "would be cut that were whole"
+        )
 
 
 class RunFolder:

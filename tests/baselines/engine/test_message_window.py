@@ -9,6 +9,7 @@ import pytest
 
 from baselines.engine.message_window import Message, fit, removable
 from baselines.engine.scripted import Scripted
+from baselines.errors import RunError
 from baselines.models.load import load_model
 from marft_envs.batch import Request
 from tests.baselines.engine.chat_models import reader
@@ -51,9 +52,9 @@ def test_the_oldest_messages_are_left_out(limit: int, text: str, dropped: int) -
 def test_what_cannot_be_left_out_has_to_fit() -> None:
     message = (
         "the prompt has more tokens than the limit of 5: instructions, problem and reply prefix alone need 6 tokens of "
-        "model 'm', and are never truncated. Raise decoding.max_prompt_tokens to at least 6"
+        "model 'm', and are never truncated. Raise decoding.max_prompt_tokens to at least 6, also to resume the run"
     )
-    with pytest.raises(ValueError, match=re.escape(message)):
+    with pytest.raises(RunError, match=re.escape(message)):
         fit(LONG, 5, characters, "m")
 
 
@@ -65,7 +66,7 @@ def test_the_problem_is_the_first_message_of_the_task() -> None:
 
 def test_a_conversation_without_system_and_problem_keeps_its_newest_message() -> None:
     assert fit([said("aaa"), said("b")], 2, characters, "m") == ([ord("b")], 1)
-    with pytest.raises(ValueError, match="need 2 tokens"):
+    with pytest.raises(RunError, match="need 2 tokens"):
         fit([said("aaa"), said("bb")], 1, characters, "m")
 
 
@@ -77,5 +78,5 @@ def test_prompt_and_reply_of_a_turn_count_what_they_leave_out() -> None:
     assert short.made_prompt(observation).dropped_messages == 1
     (reply,) = Scripted(lambda requests: ["5"], short, "scripted.a_0")([Request(0, 0, "a_0", 0, 0, observation)])
     assert reply.data.dropped_messages == 1 and list(reply.data.prompt_ids) == short.prompt(observation)
-    with pytest.raises(ValueError, match=r"limit of 4: .* need 5 tokens of model 'tiny-relay-duo-v1'"):
+    with pytest.raises(RunError, match=r"limit of 4: .* need 5 tokens of model 'tiny-relay-duo-v1'"):
         reader(tiny, 4).prompt(observation)

@@ -14,6 +14,7 @@ import torch
 from baselines.critics.critic import TeamCritic
 from baselines.engine.sampler import EngineSampler
 from baselines.engine.torch_engine import Decoding
+from baselines.errors import RunError
 from baselines.models.load import load_model
 from baselines.runs import checkpoint
 from baselines.runs import run as run_module
@@ -164,6 +165,17 @@ def test_a_finished_run_is_not_repeated_and_can_be_trained_for_longer(whole, tmp
     assert rows(folder)[1:] == rows(whole)[1:] and adapter_bytes(folder) == adapter_bytes(whole)
     with pytest.raises(ValueError, match="updates=3: expected at least 4"):
         train(config(updates=3), folder=folder, resume=True)
+
+
+def test_a_run_that_a_problem_was_too_long_for_continues_with_longer_prompts(tmp_path):
+    short = config(decoding=replace(config().decoding, max_prompt_tokens=3))
+    with pytest.raises(RunError, match="to at least 4, also to resume the run"):
+        train(short, folder=tmp_path)
+    train(config(), folder=tmp_path, resume=True)
+    assert {row["update"] for row in rows(tmp_path)[1:]} == set(range(5))
+    assert json.loads((tmp_path / "config.json").read_text())["decoding"]["max_prompt_tokens"] == 1024
+    with pytest.raises(ValueError, match=r"decoding\.max_prompt_tokens=3: expected at least 1024, the limit"):
+        train(short, folder=tmp_path, resume=True)
 
 
 VARIANTS = {

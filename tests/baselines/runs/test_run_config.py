@@ -74,6 +74,7 @@ def test_the_hash_covers_the_settings_that_affect_results():
     assert len(hashes) == len(other) + len(chats) and run.hash() not in hashes
     for name, value in {"updates": 9, "checkpoint_every": 1, "keep_checkpoints": 9, "transcripts": 0}.items():
         assert replace(run, **{name: value}).hash() == run.hash()
+    assert replace(run, decoding=replace(run.decoding, max_prompt_tokens=9999)).hash() == run.hash()
 
 
 def test_differences_describe_new_changed_and_missing_values():
