@@ -7,6 +7,7 @@ episodes in the batch, up to floating-point rounding of the forward pass.
 from __future__ import annotations
 
 import inspect
+import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,9 +20,13 @@ from transformers.cache_utils import CacheLayerMixin, LinearAttentionCacheLayerM
 
 from baselines.engine.chat_template import end_of_turn_ids
 from baselines.engine.replies import action_text
+from baselines.errors import RunError
 from baselines.field_types import check_field_types
-from baselines.policies.policy import SharedBasePolicy, row_blocks
+from baselines.models.out_of_memory import first_line, free_cache, is_out_of_memory
+from baselines.policies.policy import SharedBasePolicy
 from baselines.trajectory import Generation
+
+log = logging.getLogger("baselines")
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,7 @@ class Decoding:
         stop_at_newline: Whether a token with a newline ends the action, as the EOS token does.
         max_prompt_tokens: Largest number of prompt tokens, unless the model's context is shorter
             (``TorchEngine.prompt_limit``). Longer prompts lose their oldest messages (``message_window.fit``).
-        rows: Prompts per forward pass.
+        rows: Largest number of prompts per forward pass. It is halved where the memory is exhausted.
     """
 
     max_new_tokens: int = 64
@@ -61,6 +66,7 @@ class TorchEngine:
         policy: The policies on one base.
         tokenizer: The tokenizer of the base.
         decoding: How actions are sampled.
+        rows: Prompts per forward pass: ``decoding.rows``, or less after an out-of-memory error.
         stop_ids: Ids of the tokens that end an action.
         prompt_limit: Largest number of prompt tokens: ``decoding.max_prompt_tokens``, or less where the model's context
             has to hold the action as well.
@@ -72,10 +78,12 @@ class TorchEngine:
     policy: SharedBasePolicy
     tokenizer: Any
     decoding: Decoding
+    rows: int = field(init=False)
     stop_ids: frozenset[int] = field(init=False)
     prompt_limit: int = field(init=False)
 
     def __post_init__(self) -> None:
+        self.rows = self.decoding.rows
         self.prompt_limit = _prompt_limit(self.decoding, self.policy.context_length)
         self._newline_ids = newline_ids(self.tokenizer) if self.decoding.stop_at_newline else frozenset()
         end_ids = end_token_ids(self.policy.causal_lm, self.tokenizer) | end_of_turn_ids(self.tokenizer)
@@ -100,6 +108,7 @@ class TorchEngine:
 
         Raises:
             ValueError: A prompt is empty, or too long for the model's context.
+            RunError: The memory does not suffice for a single prompt.
         """
         room = (self.policy.context_length or math.inf) - self.decoding.max_new_tokens
         for i, prompt in enumerate(prompts):
@@ -112,12 +121,35 @@ class TorchEngine:
         order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
         results: dict[int, Generation] = {}
         with self.policy.use(agent):
-            for block in row_blocks(len(order), self.decoding.rows):
-                rows = order[block]
+            while len(results) < len(order):
+                rows = order[len(results) : len(results) + self.rows]
                 own = None if uniforms is None else torch.as_tensor(uniforms[rows], device="cpu")
-                for i, g in zip(rows, self._block([prompts[i] for i in rows], own), strict=True):
-                    results[i] = g
+                try:
+                    results.update(zip(rows, self._block([prompts[i] for i in rows], own), strict=True))
+                    continue
+                except (RuntimeError, MemoryError) as error:
+                    if not is_out_of_memory(error):
+                        raise
+                    reason = first_line(error)
+                # Here the exception, and with it the tensors of the failed batch, has been freed.
+                self._halve([prompts[i] for i in rows], reason)
         return [results[i] for i in range(len(prompts))]
+
+    def _halve(self, prompts: list[Sequence[int]], reason: str) -> None:
+        """Halve the number of prompts in a batch, of which these did not fit the memory."""
+        longest = max(map(len, prompts))
+        if len(prompts) == 1:
+            raise RunError(
+                f"out of memory while a reply to a single prompt of {longest} tokens was generated ({reason}): "
+                "expected more memory, a smaller model, or shorter prompts or replies (decoding.max_prompt_tokens, "
+                "decoding.max_new_tokens)"
+            )
+        self.rows = len(prompts) // 2
+        free_cache(self.policy.device.type)
+        log.warning(
+            "out of memory while replies to %d prompts of up to %d tokens were generated (%s): from now on at most %d "
+            "at a time, see decoding.rows", len(prompts), longest, reason, self.rows,
+        )  # fmt: skip
 
     def _block(self, prompts: list[Sequence[int]], uniforms: Tensor | None) -> list[Generation]:
         """Generate for the prompts of one batch. Each step copies tokens and log-probs from the device once."""

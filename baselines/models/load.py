@@ -25,8 +25,10 @@ from typing import Any
 import safetensors
 import torch
 
+from baselines.errors import RunError
 from baselines.models.card import CARD, sha256_of
 from baselines.models.devices import choose_device, choose_dtype
+from baselines.models.out_of_memory import first_line, is_out_of_memory
 from baselines.models.quantization import check_quantization, quantization_config
 from baselines.models.sources import ModelNotFound, resolve, weight_files
 from baselines.models.wheels import cache_folder
@@ -101,6 +103,7 @@ def load_model(
     Raises:
         ModelNotFound: No source has the model.
         ModelCorrupt: A file's SHA-256 differs from the model's card.
+        RunError: The model does not fit the memory.
         ValueError: An argument is invalid.
     """
     if dtype != "auto":
@@ -110,7 +113,17 @@ def load_model(
     full_name, folder, revision = resolve(name, source, cache_folder(cache_dir), allow_wheel)
     hashes, card = _verified(folder)
     kind = choose_dtype(dtype, place.device, stored_dtype(folder))
-    model, tokenizer = _read(folder, kind.dtype, place.device, quantization_config(quantization, kind.dtype))
+    try:
+        model, tokenizer = _read(folder, kind.dtype, place.device, quantization_config(quantization, kind.dtype))
+    except (RuntimeError, MemoryError, OSError) as error:
+        if not is_out_of_memory(error):
+            raise
+        dtype_name = str(kind.dtype).removeprefix("torch.")
+        raise RunError(
+            f"out of memory while model {full_name!r} was loaded to {place.device} as {dtype_name} "
+            f"({first_line(error)}): expected more free memory, a smaller model, dtype = 'bfloat16', or on a GPU "
+            "quantization = '4bit'"
+        ) from error
     sentences = [place.reason, kind.reason] + ["linear layers in 4 bits (NF4)"] * (quantization == "4bit")
     return LoadedModel(
         model=model.eval().requires_grad_(False),
@@ -158,9 +171,11 @@ def _read(folder: Path, dtype: torch.dtype, device: torch.device, quantization: 
         try:
             tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
             model = AutoModelForCausalLM.from_pretrained(folder, quantization_config=quantization, **options)
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, ImportError) as error:
+            if is_out_of_memory(error):
+                raise
             raise ModelNotFound(
-                f"model folder {folder} has no causal LM that transformers can read: {error}"
+                f"transformers cannot load a causal LM from model folder {folder}: {type(error).__name__}: {error}"
             ) from error
     return model, tokenizer
 

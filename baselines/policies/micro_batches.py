@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from baselines.errors import RunError
+from baselines.models.out_of_memory import first_line, free_cache, is_out_of_memory
 from baselines.models.shape import shape_of
 from baselines.policies.checkpointing import checkpointed_layers
 from baselines.policies.pass_memory import PassMemory
@@ -29,7 +30,6 @@ BUSY_TOKENS = 2048
 """Tokens in a pass that keep an accelerator busy; with fewer, "auto" turns gradient checkpointing on."""
 GIB = 2**30
 # Messages of torch's allocators, and of cuBLAS if it cannot allocate its workspace.
-_NO_MEMORY = ("can't allocate memory", "not enough memory", "out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
 _T = TypeVar("_T")
 log = logging.getLogger("baselines")
 
@@ -183,7 +183,7 @@ class MicroBatches:
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
-                reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+                reason = first_line(error)
             # Here the exception, and with it the tensors of the failed pass, has been freed.
             self._halve(reason)
 
@@ -198,8 +198,7 @@ class MicroBatches:
             )
         self.out_of_memory += 1
         self.budget = min(self.budget, tried.bytes) // 2
-        if self._device in ("cuda", "mps"):
-            getattr(torch, self._device).empty_cache()
+        free_cache(self._device)
         log.warning(
             "out of memory in a pass of %d turns of up to %d tokens (%s): from now on a pass is limited to %.3g GiB",
             tried.rows, tried.length, reason, self.budget / GIB,
@@ -214,13 +213,6 @@ class MicroBatches:
         self.out_of_memory = state["out_of_memory"]
         if state["limit"] == self.limits.gib:
             self.budget = state["budget"]
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether an error reports that the memory of the CPU or of an accelerator is exhausted."""
-    if isinstance(error, torch.OutOfMemoryError | MemoryError):
-        return True
-    return isinstance(error, RuntimeError) and any(text in str(error) for text in _NO_MEMORY)
 
 
 def pass_memory(policy: SharedBasePolicy) -> PassMemory:

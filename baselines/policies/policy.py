@@ -297,8 +297,3 @@ def predicting_positions(turns: AgentTurns, rows: slice) -> Tensor:
     steps = torch.arange(mask.shape[1], device=mask.device)
     at = turns.prompt_length[rows].unsqueeze(-1) - 1 + steps
     return at.clamp(max=longest(turns.token_mask[rows]) - 1)
-
-
-def row_blocks(count: int, size: int) -> list[slice]:
-    """Return consecutive slices of at most ``size`` rows that cover ``count`` rows."""
-    return [slice(start, min(start + size, count)) for start in range(0, count, size)]

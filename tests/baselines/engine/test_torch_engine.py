@@ -11,6 +11,7 @@ import torch
 from transformers import DynamicCache, GenerationConfig
 
 from baselines.engine.torch_engine import Decoding, TorchEngine, drops_rows, end_token_ids
+from baselines.errors import RunError
 from baselines.models.load import load_model
 from baselines.policies.policy import LoraSettings, SharedBasePolicy
 from tests.baselines.models.architectures import CONTEXT, VOCABULARY, make_model
@@ -98,6 +99,35 @@ def test_rows_that_have_ended_do_not_change_the_others(name):
         np.testing.assert_allclose(alone.logprobs, g.logprobs, atol=1e-4)
         assert g.truncated == (g.action_ids[-1] not in engine.stop_ids)
         assert not engine.stop_ids & set(g.action_ids[:-1])
+
+
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA out of memory"), MemoryError()])
+def test_an_exhausted_memory_is_answered_by_fewer_prompts_at_a_time(llama, monkeypatch, caplog, error):
+    engine = engine_of(llama, max_new_tokens=4, rows=8)
+    prompts = [[30 + i] * (12 - i) for i in range(11)]
+    uniforms = np.random.default_rng(1).random((11, 4))
+    whole = engine.generate("x_0", prompts, uniforms)
+    original, sizes, most = engine._forward, [], 3
+
+    def forward(ids, *others):
+        sizes.append(len(ids))
+        if len(ids) > most:
+            raise error
+        return original(ids, *others)
+
+    monkeypatch.setattr(engine, "_forward", forward)
+    for _ in range(2):
+        for g, expected in zip(engine.generate("x_0", prompts, uniforms), whole, strict=True):
+            assert (g.prompt_ids, g.action_ids) == (expected.prompt_ids, expected.action_ids)
+            np.testing.assert_allclose(g.logprobs, expected.logprobs, atol=1e-4)
+    assert sizes[:3] == [8, 4, 2] and max(sizes[2:]) == engine.rows == 2  # the next call begins with 2
+    assert "out of memory while replies to 4 prompts of up to 5 tokens were generated" in caplog.text
+    most = 0
+    with pytest.raises(RunError, match=r"a single prompt of 2 tokens was generated \(.*\): expected more memory"):
+        engine.generate("x_0", prompts, uniforms)
+    monkeypatch.setattr(engine, "_forward", lambda *_: (_ for _ in ()).throw(RuntimeError("another error")))
+    with pytest.raises(RuntimeError, match=r"^another error$"):
+        engine.generate("x_0", prompts, uniforms)
 
 
 def test_the_engines_log_probabilities_have_the_heads_scale():

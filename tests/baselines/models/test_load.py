@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import shutil
 import time
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
+import transformers
 
 from baselines.engine.prompts import render
+from baselines.errors import RunError
 from baselines.models import wheels
 from baselines.models.load import LoadedModel, ModelCorrupt, ModelNotFound, load_model, stored_dtype
 from baselines.models.sources import SHIPPED, TINY
@@ -122,6 +126,50 @@ def test_a_missing_file_is_reported(tiny_copy: Path) -> None:
     (tiny_copy / "tokenizer.json").unlink()
     with pytest.raises(ModelCorrupt, match=r"tokenizer\.json is missing"):
         load_model(str(tiny_copy))
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (
+            ImportError("install package x"),
+            "transformers cannot load a causal LM from .*: ImportError: install package x",
+        ),
+        (ValueError("no such type"), "transformers cannot load a causal LM from .*: ValueError: no such type"),
+    ],
+)
+def test_what_transformers_says_is_reported(monkeypatch: pytest.MonkeyPatch, error: Exception, message: str) -> None:
+    monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_pretrained", _raising(error))
+    with pytest.raises(ModelNotFound, match=message):
+        load_model("tiny")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory. Tried\nto"),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory"),
+        MemoryError(),
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
+    ],
+)
+def test_a_model_that_does_not_fit_the_memory_is_reported(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_pretrained", _raising(error))
+    with pytest.raises(RunError, match=r"^out of memory while model 'tiny\S*' was loaded to cpu as float32 \(.*\):"):
+        load_model("tiny")
+
+
+def test_another_error_of_a_model_is_not_taken_for_a_lack_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_pretrained", _raising(RuntimeError("x")))
+    with pytest.raises(RuntimeError, match=r"^x$"):
+        load_model("tiny")
+
+
+def _raising(error: Exception) -> Callable[..., None]:
+    def raise_it(*_: object, **__: object) -> None:
+        raise error
+
+    return raise_it
 
 
 # --- names and sources ------------------------------------------------------------------------------------------------
