@@ -89,8 +89,10 @@ def head_is_plain(causal_lm: Any) -> bool:
     ):
         raise ValueError(f"model class {name} computes other logits from its decoder's last hidden states: {expected}")
     # with large states, a cap on the logits that hardly changes small ones is seen, too
-    large = 1e3 * states
-    return torch.equal(own_logits(causal_lm, large), causal_lm.get_output_embeddings()(large))
+    head = causal_lm.get_output_embeddings()
+    largest = max(float(states.abs().max()), float(head(states).abs().max()), 1e-3)
+    large = min(1e3, torch.finfo(states.dtype).max / 2 / largest) * states  # float16 ends at 65,504
+    return torch.equal(own_logits(causal_lm, large), head(large))
 
 
 def chunk_positions(vocabulary_size: int) -> int:
