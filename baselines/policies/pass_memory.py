@@ -72,6 +72,19 @@ class PassMemory:
         chunk = min(actions, self._chunk_tokens()) * self.shape.vocabulary * 4 * _LOGITS_COPIES
         return self.saved(rows, length, actions, checkpointing=checkpointing) + max(layer, chunk)
 
+    def prompts(self, rows: int, length: int) -> int:
+        """Return the bytes at the peak of a pass without gradient over n prompts of L tokens: those of one layer.
+
+        Neither the keys and values that a rollout keeps nor the logits of the last tokens are counted.
+        """
+        s, b = self.shape, self.element
+        stream = 2 * b * s.width + 4 * s.width  # residual stream, its normalised copy, and that in fp32
+        # The activation of the gate, the other factor and the product; with adapters, also the output of one of them.
+        mlp = b * (3 if self.rank is None else 4) * s.mlp
+        # Queries, output, repeated keys and values. Eager attention: scores, and the softmax's fp32 input and result.
+        attention = b * 4 * s.attention_width + (s.heads * length * (b + 8) if self.eager else 0)
+        return rows * length * (stream + max(mlp, attention))
+
     def _chunk_tokens(self) -> int:
         return max(1, self.logits_chunk // (4 * self.shape.vocabulary))
 

@@ -26,7 +26,8 @@ def plan_without_weights(config: RunConfig) -> MemoryPlan:
         ModelNotFound: The configuration of a model cannot be found.
     """
     setting = environment_of(config)
-    agents = make_environment(config.environment, "train", setting.environment_arguments).possible_agents
+    game = make_environment(config.environment, "train", setting.environment_arguments).unwrapped
+    agents = game.possible_agents
     check_team(config, agents)
     device, present = _device_of(config)
     models = {}
@@ -34,7 +35,7 @@ def plan_without_weights(config: RunConfig) -> MemoryPlan:
         shape, stored = find_shape(name)
         models[name] = shape, _dtype_of(config, device, stored, present).itemsize
     config = replace(config, decoding=replace(config.decoding, max_new_tokens=setting.max_new_tokens))
-    return plan_of(config, agents, models, device, four_bit=config.quantization == "4bit")
+    return plan_of(config, agents, models, device, rounds=game.rounds, four_bit=config.quantization == "4bit")
 
 
 def _device_of(config: RunConfig) -> tuple[torch.device, bool]:
@@ -43,7 +44,9 @@ def _device_of(config: RunConfig) -> tuple[torch.device, bool]:
         return choose_device(config.device).device, True
     except ValueError as error:
         device = torch.device(config.device)
-        if device.type == "cuda" and torch.cuda.is_available():  # a GPU of this machine is meant, which it does not have
+        if (
+            device.type == "cuda" and torch.cuda.is_available()
+        ):  # a GPU of this machine is meant, which it does not have
             raise
         if config.memory_gib is None:
             raise ValueError(

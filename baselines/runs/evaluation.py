@@ -17,7 +17,8 @@ from marft_envs.verdict import Outcome
 
 Row = dict[str, Any]
 EVALUATION = 3  # key of the random stream under a seed
-_BLOCK = 256  # episodes that are played together
+PLAYED_TOGETHER = 256
+"""Largest number of an evaluation's episodes that are played together."""
 
 
 def make_environment(name: str, split: str, arguments: Mapping[str, Any]) -> Any:
@@ -95,7 +96,7 @@ def heldout_runner(config: RunConfig, arguments: Mapping[str, Any] | None = None
     """
     setting = environment_of(config, "test", arguments)
     env = make_environment(config.environment, "test", setting.environment_arguments)
-    return BatchRunner(env, min(config.evaluation_items, _BLOCK))
+    return BatchRunner(env, min(config.evaluation_items, PLAYED_TOGETHER))
 
 
 def evaluation_items(runner: BatchRunner, count: int, seed: int) -> list[int]:

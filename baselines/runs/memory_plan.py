@@ -15,12 +15,15 @@ from baselines.models.shape import ModelShape, shape_of
 from baselines.policies.micro_batches import CPU_PASS_GIB, GIB, MicroBatches, PassLimits
 from baselines.policies.pass_memory import PassMemory
 from baselines.runs.device_memory import default_memory
+from baselines.runs.evaluation import PLAYED_TOGETHER
 from baselines.runs.run_config import RunConfig
 from baselines.runs.team_policy import TeamPolicy
 
 _FOUR_BIT_BYTES = (4 + 8 / 64) / 8  # per weight: 4 bits, and a scale of 8 bits for each block of 64
 _SAMPLING_BYTES = 24  # per row and token id: logits and log-softmax in fp32, probabilities and their sum in fp64
-_CRITIC_WIDTH, _CRITIC_STATES = 64, 7  # hidden units of the additive critic; states of a turn that it reads
+_CRITIC_WIDTH, _CRITIC_STATES = 64, 7  # hidden units of a critic network; states of a turn that are stored
+_CRITIC_COPIES = 4  # fp32 copies of its inputs that a step of the additive critic or of the head holds
+_CRITIC_LAYERS, _CRITIC_SAVED = 2, 14  # layers of the transformer critic; fp32 vectors that each saves per token
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,7 @@ class MemoryPlan:
         device: The device of the models.
         memory: Bytes that the run may use: ``memory_gib``, or the default of the device. None on a CPU without
             ``memory_gib``, where a pass has CPU_PASS_GIB and the rest has no limit.
+        rounds: Number of rounds of an episode.
     """
 
     config: RunConfig
@@ -74,6 +78,7 @@ class MemoryPlan:
     bases: tuple[BaseSize, ...]
     device: torch.device
     memory: int | None
+    rounds: int = 1
 
     # ---- parts that are allocated all the time
 
@@ -100,38 +105,86 @@ class MemoryPlan:
         return moments + max((4 * b.adapter_parameters(self.rank) for b in self.bases if b.trained), default=0)
 
     @property
-    def critic(self) -> int:
-        """Bytes of the critic's weights and their Adam moments and gradients, and of the replayed batches.
+    def critic_networks(self) -> int:
+        """Bytes of the critic's weights, their gradients and Adam moments, which are on the device."""
+        learner = self.config.learner()
+        if learner.critic == "none":
+            return 0
+        widths = [base.shape.width for base in self.bases]
+        if learner.critic_network == "transformer":
+            sizes = [b.shape.vocabulary * _CRITIC_WIDTH + _CRITIC_LAYERS * 8 * _CRITIC_WIDTH**2 for b in self.bases]
+        else:
+            sizes = [self._critic_reads * _CRITIC_WIDTH * width for width in widths]
+        # A central critic has a part for each base, a critic per agent reads the agent's base.
+        return 16 * (self.agents * max(sizes) if learner.critic == "own" else sum(sizes))
 
-        The replayed batches are in the main memory, also if the models are on an accelerator.
-        """
+    @property
+    def critic_batch(self) -> int:
+        """Bytes of the critic's inputs for one batch."""
         learner = self.config.learner()
         if learner.critic == "none":
             return 0
         width, element = max(b.shape.width for b in self.bases), max(b.element for b in self.bases)
-        networks = self.agents if learner.critic == "own" else len(self.bases)
-        parameters = networks * _CRITIC_WIDTH * _CRITIC_STATES * width
+        of_a_turn = self._stored_states * width * element
+        if learner.critic_network == "transformer":
+            of_a_turn += 8 * self.turns * self.longest  # token ids of the history
+        return self.config.episodes * self.turns * of_a_turn
+
+    @property
+    def critic_replay(self) -> int:
+        """Bytes of the replayed batches. They are in the main memory, also if the models are on an accelerator."""
+        return self.config.learner().replay_batches * self.critic_batch
+
+    @property
+    def critic_step(self) -> int:
+        """Bytes of one step of the critic: the batch on the device, and what the networks save for backward."""
+        learner = self.config.learner()
+        if learner.critic == "none":
+            return 0
         turns = self.config.episodes * self.turns
-        states = _CRITIC_STATES + (self.config.decoding.max_new_tokens if learner.credit == "token" else 0)
-        return 16 * parameters + learner.replay_batches * turns * states * width * element
+        if learner.critic_network == "transformer":
+            work = turns * self.turns * self.longest * _CRITIC_LAYERS * _CRITIC_SAVED * 4 * _CRITIC_WIDTH
+        else:
+            states = self._critic_reads - 1 + self._reply if learner.credit == "token" else self._critic_reads
+            work = turns * states * max(b.shape.width for b in self.bases) * 4 * _CRITIC_COPIES
+        return work + (0 if self.device.type == "cpu" else self.critic_batch)
+
+    @property
+    def _critic_reads(self) -> int:
+        """Hidden states that a turn's value reads: the prompt's, those of a message, and one for each token."""
+        learner = self.config.learner()
+        return (1 if learner.critic_network == "head" else _CRITIC_STATES) + (learner.credit == "token")
+
+    @property
+    def _stored_states(self) -> int:
+        """Hidden states of a turn that a batch holds, whichever of them the network reads."""
+        return _CRITIC_STATES + (self._reply if self.config.learner().credit == "token" else 0)
+
+    @property
+    def _reply(self) -> int:
+        return self.config.decoding.max_new_tokens
 
     @property
     def turns(self) -> int:
         """Turns of an episode: one of each agent in each round."""
-        return self.agents * int(self.config.environment_arguments.get("rounds", 1))
+        return self.agents * self.rounds
 
     @property
     def fixed(self) -> int:
-        """Bytes on the device that neither the rollout nor the update frees."""
-        on_device = self.critic if self.device.type == "cpu" else 0
-        return self.weights + self.adapters + self.optimizer + on_device
+        """Bytes on the device beside those of the rollout, of a pass of the update and of a step of the critic.
+
+        On an accelerator, one batch of the critic's inputs is there during an update, and the replayed ones are not.
+        """
+        batches = self.critic_replay if self.device.type == "cpu" else self.critic_batch
+        return self.weights + self.adapters + self.optimizer + self.critic_networks + batches
 
     # ---- rollout
 
     @property
     def sampled_rows(self) -> int:
-        """Prompts of a forward pass of the rollout."""
-        return min(self.config.decoding.rows, self.config.episodes)
+        """Prompts of a forward pass of the rollout, in training or in evaluation."""
+        evaluated = min(self.config.evaluation_items, PLAYED_TOGETHER)
+        return min(self.config.decoding.rows, max(self.config.episodes, evaluated))
 
     @property
     def longest(self) -> int:
@@ -148,6 +201,17 @@ class MemoryPlan:
     def sampling(self) -> int:
         """Bytes of the logits of one token of every row and of what sampling makes of them."""
         return max(b.shape.vocabulary for b in self.bases) * self.sampled_rows * _SAMPLING_BYTES
+
+    @property
+    def prefill(self) -> int:
+        """Bytes of the pass over the prompts, beside the keys and values that it adds to the cache."""
+        prompt = self.config.decoding.max_prompt_tokens
+        return max(self.pass_memory(base).prompts(self.sampled_rows, prompt) for base in self.bases)
+
+    @property
+    def rollout(self) -> int:
+        """Bytes of the rollout at its peak, beside the fixed parts."""
+        return self.kv_cache + max(self.prefill, self.sampling)
 
     # ---- update
 
@@ -167,7 +231,7 @@ class MemoryPlan:
             where = "memory_gib" if self.config.memory_gib is not None else f"memory of the device {self.device} in GiB"
             raise ValueError(
                 f"{where}={self.memory / GIB:.3g}: expected more than {self.fixed / GIB:.3g}, the size of weights, "
-                "adapters and optimiser state (python -m baselines.train --dry-run prints the parts)"
+                "adapters, optimiser state and critic (python -m baselines.train --dry-run prints the parts)"
             )
 
     def pass_memory(self, base: BaseSize) -> PassMemory:
@@ -201,7 +265,7 @@ class MemoryPlan:
     def peak(self) -> int:
         """Bytes on the device at the peak of the run."""
         update = self.largest_pass(checkpointing=self.checkpointing)[1]
-        return self.fixed + max(update, self.kv_cache + self.sampling)
+        return self.fixed + max(update, self.rollout, self.critic_step)
 
 
 def plan_of(
@@ -210,6 +274,7 @@ def plan_of(
     models: Mapping[str, tuple[ModelShape, int]],
     device: torch.device,
     *,
+    rounds: int = 1,
     four_bit: bool = False,
 ) -> MemoryPlan:
     """Return the memory plan of a run.
@@ -219,6 +284,7 @@ def plan_of(
         agents: Agents of the team.
         models: Shape of each base model, and bytes of a weight in its dtype, by its name in the configuration.
         device: Device of the models.
+        rounds: Number of rounds of an episode.
         four_bit: Whether the base models are stored in 4 bits.
     """
     names = {a: config.bases.get(a, config.model) for a in agents if a not in config.scripted}
@@ -230,14 +296,14 @@ def plan_of(
         bases.append(BaseSize(base, shape, element, list(frozen.values()).count(False), sum(frozen.values()), four_bit))
     given = config.memory_gib
     memory = default_memory(device) if given is None else int(given * GIB)
-    return MemoryPlan(config, len(agents), tuple(bases), device, memory)
+    return MemoryPlan(config, len(agents), tuple(bases), device, memory, rounds)
 
 
-def plan_of_team(config: RunConfig, team: TeamPolicy) -> MemoryPlan:
-    """Return the memory plan of a run whose models are loaded. ``config``: see ``plan_of``."""
+def plan_of_team(config: RunConfig, team: TeamPolicy, rounds: int) -> MemoryPlan:
+    """Return the memory plan of a run whose models are loaded. ``config`` and ``rounds``: see ``plan_of``."""
     models = {}
     for group in team.groups:
         element = group.policy.head.weight.element_size()
         models[group.name] = shape_of(group.policy.causal_lm.config), element
     four_bit = any(getattr(group.loaded.model, "is_loaded_in_4bit", False) for group in team.groups)
-    return plan_of(config, team.agents, models, team.groups[0].policy.device, four_bit=four_bit)
+    return plan_of(config, team.agents, models, team.groups[0].policy.device, rounds=rounds, four_bit=four_bit)

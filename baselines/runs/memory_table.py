@@ -49,8 +49,11 @@ def _parts(plan: MemoryPlan) -> list[tuple[str, int]]:
         (f"weights: {names}{bits}", plan.weights),
         (f"adapters: {kind}, fp32", plan.adapters),
         ("Adam's moments, and one gradient", plan.optimizer),
-        ("critic and replayed batches" + ("" if plan.device.type == "cpu" else " (main memory)"), plan.critic),
+        ("critic and its Adam moments", plan.critic_networks),
+        ("critic: replayed batches" + ("" if plan.device.type == "cpu" else " (main memory)"), plan.critic_replay),
+        ("critic: a step on one batch", plan.critic_step),
         (f"rollout: KV cache, {plan.sampled_rows} rows of {plan.longest:,} tokens", plan.kv_cache),
+        (f"rollout: pass over {plan.sampled_rows} prompts", plan.prefill),
         (f"rollout: sampling from {plan.sampled_rows} rows of logits", plan.sampling),
         *passes,
     ]
@@ -59,10 +62,11 @@ def _parts(plan: MemoryPlan) -> list[tuple[str, int]]:
 def table_of_sizes() -> str:
     """Return the Markdown table of docs/memory.md: the memory in GiB of runs on a GPU, by base size and team.
 
-    64 episodes, prompts of at most 1,024 tokens and replies of at most 256, LoRA of rank 8, and passes of two turns.
+    Prompts of at most 1,024 tokens and replies of at most 256, 64 of them in a forward pass of the rollout, LoRA of
+    rank 8, and passes of two turns.
     """
     head = (
-        "| base | team | weights, 16 bit | 4 bit | adapters, Adam, gradient | KV cache and sampling | pass of 2 turns "
+        "| base | team | weights, 16 bit | 4 bit | adapters, Adam, gradient | rollout | pass of 2 turns "
         "| the same, checkpointed | peak, 16 bit | peak, 4 bit |"
     )
     lines = [head, "|" + "---|" * 10]
@@ -75,7 +79,7 @@ def table_of_sizes() -> str:
                 training_rows=2,
                 memory_gib=1e6,
                 gradient_checkpointing="on",
-                decoding=Decoding(max_new_tokens=256),
+                decoding=Decoding(max_new_tokens=256, rows=64),
             )
             names = [f"agent_{i}" for i in range(agents)]
             plan, small = (
@@ -84,7 +88,7 @@ def table_of_sizes() -> str:
             )
             passes = [plan.largest_pass(checkpointing=on)[1] for on in (False, True)]
             sizes = [
-                plan.weights, small.weights, plan.adapters + plan.optimizer, plan.kv_cache + plan.sampling,
+                plan.weights, small.weights, plan.adapters + plan.optimizer, plan.rollout,
                 *passes, plan.peak, small.peak,
             ]  # fmt: skip
             lines.append(f"| {size} | {team} | " + " | ".join(f"{x / GIB:.1f}" for x in sizes) + " |")

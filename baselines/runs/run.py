@@ -81,7 +81,8 @@ class Run:
         self.policy = TeamPolicy(config, self.training.team.agents, decoding)
         for line in self.policy.placement:
             log.info("%s", line)
-        self.memory = plan_of_team(replace(config, decoding=decoding), self.policy)
+        rounds = self.training.envs[0].rounds
+        self.memory = plan_of_team(replace(config, decoding=decoding), self.policy, rounds)
         self.memory.check()
         self.learner = Learner(
             self.policy,

@@ -1,6 +1,7 @@
 """The memory plan of a run, and the dry run that prints it."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,10 @@ from transformers import LlamaConfig
 
 import baselines
 from baselines import train
+from baselines.engine.torch_engine import Decoding
 from baselines.models import devices, load
 from baselines.policies.micro_batches import GIB
-from baselines.runs import device_memory, memory_plan
+from baselines.runs import device_memory, dry_run, memory_plan
 from baselines.runs.dry_run import plan_without_weights
 from baselines.runs.memory_table import table, table_of_sizes
 from baselines.runs.run import Run
@@ -48,17 +50,70 @@ def test_the_plan_without_weights_is_that_of_the_loaded_run():
 
 def test_the_parts_by_hand():
     """7B in 16 bits with two adapters of rank 8: 7.6e9 weights of 2 bytes; adapters of 20.2e6 parameters of 4 bytes."""
-    plan = plan_without_weights(config_of(model="7B", episodes=64, device="cuda", memory_gib=72))
+    plan = plan_without_weights(config_of(model="7B", episodes=64, evaluation_items=64, device="cuda", memory_gib=72))
     lora = 28 * 8 * (2 * (3584 + 3584) + 2 * (3584 + 512) + 3 * (3584 + 18944))
     assert plan.weights == 2 * plan.bases[0].shape.parameters
     assert plan.adapters == 2 * 4 * lora
     assert plan.optimizer == 2 * 8 * lora + 4 * lora
     assert plan.kv_cache == 2 * 28 * 512 * 2 * 64 * (1024 + 64)
-    assert plan.peak == plan.fixed + max(
-        plan.kv_cache + plan.sampling, plan.largest_pass(checkpointing=plan.checkpointing)[1]
-    )
+    # A pass over 64 prompts of 1,024 tokens works with four 16-bit tensors of the width of the MLP, 2.3 GiB each.
+    mlp, stream = 64 * 1024 * 2 * 4 * 18944, 64 * 1024 * (2 * 2 + 4) * 3584
+    assert plan.prefill == mlp + stream
+    update = plan.largest_pass(checkpointing=plan.checkpointing)[1]
+    assert plan.peak == plan.fixed + max(plan.kv_cache + max(plan.prefill, plan.sampling), update)
     small = plan_without_weights(config_of(model="7B", device="cuda", memory_gib=72, quantization="4bit"))
     assert 0.3 < small.weights / plan.weights < 0.4  # the embeddings stay in 16 bits
+
+
+def test_the_rollout_has_the_rows_of_an_evaluation_if_they_are_more():
+    def rows(episodes, items, limit):
+        config = config_of(episodes=episodes, evaluation_items=items, decoding=Decoding(rows=limit))
+        return plan_without_weights(config).sampled_rows
+
+    assert [rows(16, 8, 512), rows(16, 100, 512), rows(16, 512, 512), rows(512, 512, 512)] == [16, 100, 256, 512]
+    assert rows(16, 512, 64) == 64
+
+
+def test_eager_attention_of_16_bits_on_a_cpu_counts_its_matrices_over_the_prompts():
+    fields = {"model": "smollm2-135m", "dtype": "bfloat16", "memory_gib": 72, "decoding": Decoding(rows=8)}
+    eager, fused = (plan_without_weights(config_of(device=device, **fields)).prefill for device in ("cpu", "cuda"))
+    assert eager > 8 * 9 * 1024 * 1024 * 10 > fused
+
+
+@pytest.mark.parametrize("network", ["additive", "head", "transformer"])
+@pytest.mark.parametrize("credit", ["action", "token"])
+def test_the_critics_calculated_weights_are_those_of_the_loaded_one(network, credit):
+    run = Run(config_of(settings={"critic_network": network, "credit": credit}))
+    own = 16 * sum(p.numel() for p in run.learner.critic.networks.parameters())
+    assert run.memory.critic_networks == pytest.approx(own, rel=0.2)
+
+
+def test_an_accelerator_holds_the_critic_and_one_batch_and_the_main_memory_the_replayed_ones():
+    config = config_of(memory_gib=72, dtype="bfloat16", model="7B", settings={"credit": "token"})
+    gpu, cpu = (plan_without_weights(replace(config, device=device)) for device in ("cuda", "cpu"))
+    models = gpu.weights + gpu.adapters + gpu.optimizer
+    assert gpu.critic_batch == 16 * 2 * (7 + config.decoding.max_new_tokens) * 3584 * 2
+    assert gpu.fixed == models + gpu.critic_networks + gpu.critic_batch
+    assert cpu.fixed == models + cpu.critic_networks + config.learner().replay_batches * cpu.critic_batch
+    assert gpu.critic_step == cpu.critic_step + gpu.critic_batch
+
+
+def test_the_critics_step_may_be_the_peak():
+    few = {"evaluation_items": 8, "training_rows": 1, "decoding": Decoding(rows=8)}
+    plan = plan_without_weights(config_of(episodes=20_000, **few))
+    assert plan.peak == plan.fixed + plan.critic_step
+
+
+def test_the_rounds_are_those_of_the_environment_whoever_sets_them(monkeypatch):
+    plain, rounds = (
+        plan_without_weights(config_of(environment_arguments=RELAY | more)) for more in ({}, {"rounds": 3})
+    )
+    assert (plain.turns, rounds.turns) == (2, 6) and rounds.critic_replay == 3 * plain.critic_replay
+    original = dry_run.make_environment  # stands for an environment with two rounds by default
+    monkeypatch.setattr(
+        dry_run, "make_environment", lambda name, split, own: original(name, split, own | {"rounds": 2})
+    )
+    assert plan_without_weights(config_of()).turns == 4
 
 
 def test_shared_and_frozen_adapters_are_counted_once_and_without_moments():
@@ -147,7 +202,9 @@ def test_a_gpu_that_a_machine_with_gpus_lacks_is_an_error(monkeypatch):
 
 def test_the_free_memory_is_that_of_the_plans_own_gpu(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device=None: (7 * GIB * torch.device(device).index, 80 * GIB))
+    monkeypatch.setattr(
+        torch.cuda, "mem_get_info", lambda device=None: (7 * GIB * torch.device(device).index, 80 * GIB)
+    )
     plan = memory_plan.plan_of(config_of(memory_gib=4), ["a"], {"tiny": (load_shape(), 4)}, torch.device("cuda", 1))
     assert device_memory.free_memory(plan.device) == 7 * GIB
 
