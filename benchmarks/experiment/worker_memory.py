@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from dataclasses import replace
 
+from baselines.models.devices import choose_device
 from baselines.policies.micro_batches import GIB
-from baselines.runs.device_memory import free_memory
+from baselines.runs.device_memory import default_memory, free_memory
 from baselines.runs.dry_run import plan_without_weights
 from baselines.runs.run_config import RunConfig
 from benchmarks.experiment.grid import Grid
@@ -31,6 +34,25 @@ def default_workers(grid: Grid) -> int:
         flush=True,
     )
     return fitting
+
+
+def share_memory(runs: Sequence[RunConfig], workers: int) -> list[RunConfig]:
+    """Return the runs, each with its share of the accelerator if several are to use it at the same time.
+
+    A run without ``memory_gib`` would use the memory that the device has for one run. A run on a CPU has no such limit.
+
+    Args:
+        runs: The runs.
+        workers: Number of runs in parallel.
+    """
+    if workers == 1:
+        return list(runs)
+    sizes = {name: default_memory(choose_device(name).device) for name in {run.device for run in runs}}
+    return [
+        run if run.memory_gib is not None or (size := sizes[run.device]) is None
+        else replace(run, memory_gib=size / workers / GIB)
+        for run in runs
+    ]  # fmt: skip
 
 
 def _fitting(run: RunConfig) -> tuple[int, int, int]:

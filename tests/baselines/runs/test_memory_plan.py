@@ -196,7 +196,7 @@ def test_a_gpu_that_a_machine_with_gpus_lacks_is_an_error(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     for memory in (None, 72):
-        with pytest.raises(ValueError, match="device='cuda:7': this machine has 1 CUDA device, cuda:0$"):
+        with pytest.raises(ValueError, match=r"device='cuda:7': this machine has 1 CUDA device, cuda:0$"):
             plan_without_weights(config_of(device="cuda:7", memory_gib=memory))
 
 
