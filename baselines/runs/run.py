@@ -18,7 +18,8 @@ import numpy as np
 
 from baselines.engine.torch_engine import TorchEngine
 from baselines.models.load import LoadedModel
-from baselines.policies.micro_batches import GIB, MemoryExhausted, is_out_of_memory
+from baselines.models.out_of_memory import first_line, is_out_of_memory
+from baselines.policies.micro_batches import GIB, MemoryExhausted
 from baselines.ppo.diagnostics import Timer
 from baselines.ppo.learner import Learner
 from baselines.runs.checkpoint import Checkpoint
@@ -241,9 +242,8 @@ def _out_of_memory_is_reported() -> Iterator[None]:
     except (RuntimeError, MemoryError) as error:
         if isinstance(error, MemoryExhausted) or not is_out_of_memory(error):
             raise
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise MemoryExhausted(
-            f"out of memory in an update, outside its passes ({reason}): expected more memory, fewer episodes, or less "
+            f"out of memory in an update, outside its passes ({first_line(error)}): expected more memory, fewer episodes, or less "
             "learner.replay_batches"
         ) from error
 
