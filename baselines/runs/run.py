@@ -243,8 +243,8 @@ def _out_of_memory_is_reported() -> Iterator[None]:
         if isinstance(error, MemoryExhausted) or not is_out_of_memory(error):
             raise
         raise MemoryExhausted(
-            f"out of memory in an update, outside its passes ({first_line(error)}): expected more memory, fewer episodes, or less "
-            "learner.replay_batches"
+            f"out of memory in an update, outside its passes ({first_line(error)}): expected more memory, fewer "
+            "episodes, or a smaller learner.replay_batches"
         ) from error
 
 
