@@ -5,13 +5,16 @@ from dataclasses import fields
 
 import pytest
 
+from baselines.engine.chat_template import ChatSettings
 from baselines.engine.torch_engine import Decoding
 from baselines.field_types import FIELD_TYPES, literal_choices
 from baselines.learner_config import LearnerConfig
 from baselines.policies.weights import LoraSettings
 from baselines.runs.run_config import RunConfig
 
-RECORDS = {"config": RunConfig, "learner": LearnerConfig, "decoding": Decoding, "lora": LoraSettings}
+RECORDS = {
+    "config": RunConfig, "learner": LearnerConfig, "decoding": Decoding, "lora": LoraSettings, "chat": ChatSettings
+}  # fmt: skip
 CHOICES = literal_choices(LearnerConfig)
 VALID = {
     "a string": ["ippo"],

@@ -100,7 +100,8 @@ def test_an_update_gives_the_numbers_of_the_cpu(team, name):
     with second_device() as device:
         metrics, weights, _ = update(team, device, config)
     assert flat(metrics) == pytest.approx(flat(expected), rel=1e-3, abs=1e-5, nan_ok=True)
-    torch.testing.assert_close(weights, expected_weights, rtol=1e-4, atol=1e-5)
+    # A step of Adam may move a weight whose gradient is near 0 by another part of the learning rate, 1e-3.
+    torch.testing.assert_close(weights, expected_weights, rtol=1e-3, atol=3e-4)
 
 
 def test_a_checkpoint_moves_between_devices(team):

@@ -7,6 +7,7 @@ import torch
 
 from baselines.critics.features import read_reference
 from baselines.ladder import arm
+from baselines.policies.micro_batches import MicroBatches
 from baselines.ppo.credit import monte_carlo_returns
 from baselines.runs.run import Run
 from baselines.runs.run_config import RunConfig
@@ -96,7 +97,7 @@ def with_other_digits(run, batch):
 
 
 def read_features(run, batch, config):
-    found = read_reference(run.policy, batch, config, monte_carlo_returns(batch, config), 1.0, 128)[0]
+    found = read_reference(run.policy, batch, config, monte_carlo_returns(batch, config), 1.0, MicroBatches())[0]
     return found.history if config.critic_network == "transformer" else torch.cat([found.prompt, found.message], -1)
 
 

@@ -6,12 +6,13 @@ import torch
 
 from baselines.critics.features import read_reference, with_histories
 from baselines.ladder import arm
+from baselines.policies.micro_batches import MicroBatches
 from baselines.ppo.credit import monte_carlo_returns
 
 
 def read(setup, batch):
     config = arm("marft_token")
-    return read_reference(setup.policy, batch, config, monte_carlo_returns(batch, config), 1.0, 128)[0]
+    return read_reference(setup.policy, batch, config, monte_carlo_returns(batch, config), 1.0, MicroBatches())[0]
 
 
 def test_the_encoding_before_a_token_does_not_depend_on_the_token(duo):

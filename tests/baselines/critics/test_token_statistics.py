@@ -13,6 +13,7 @@ from baselines.critics.token_statistics import (
     running_statistics,
 )
 from baselines.ladder import arm
+from baselines.policies.micro_batches import MicroBatches
 from baselines.policies.policy import SharedBasePolicy, TokenScores
 from baselines.ppo.credit import monte_carlo_returns
 from baselines.trajectory import AgentTurns
@@ -117,5 +118,5 @@ def test_features_are_stored_in_the_precision_of_the_base_model(make_setup, dtyp
     policy = SharedBasePolicy(make_setup.fresh_model().model.to(dtype), setup.policy.agents, None, 0)
     config = arm("marft_token")
     batch = replace(setup.batch)
-    found = read_reference(policy, batch, config, monte_carlo_returns(batch, config), 1.0, 128)[0]
+    found = read_reference(policy, batch, config, monte_carlo_returns(batch, config), 1.0, MicroBatches())[0]
     assert {found.prompt.dtype, found.message.dtype, found.within.dtype} == {dtype}
