@@ -93,7 +93,9 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name", ["marft_token", *(pytest.param(name, marks=pytest.mark.slow) for name in CASES if name != "marft_token")]
+)
 def test_an_update_gives_the_numbers_of_the_cpu(team, name):
     config = arm(name).with_settings({**SETTINGS, **CASES[name]})
     expected, expected_weights, _ = update(team, CPU, config)

@@ -82,7 +82,15 @@ class Case:
             return self.policy.scores(self.turns, slice(0, len(PROMPTS)), TEMPERATURE).logprobs
 
 
-@pytest.fixture(scope="module", params=list(ARCHITECTURES))
+FAST = ("llama", "qwen3", "gemma2", "gemma3_text", "granite", "gpt2", "lfm2", "mixtral")
+"""One architecture of each kind: plain, norms of heads, capped logits, windows, scaled logits, fused weights, a hybrid
+cache, experts."""
+
+
+@pytest.fixture(
+    scope="module",
+    params=[name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in ARCHITECTURES],
+)
 def case(request: pytest.FixtureRequest) -> Case:
     return Case.of(request.param)
 
