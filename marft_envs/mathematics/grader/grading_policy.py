@@ -25,6 +25,9 @@ class GradingPolicy:
         log: The base of ``log`` without a subscript: "e" or "10".
         ratios: "reduced": 4:6 equals 2:3 and 2/3. "written": only 2:3 equals 2:3.
         bases: "optional": 1010 equals 1010_2. "required": the base is part of the answer.
+        arithmetic: "any": 3 + 9 equals 12. "evaluated": if the gold is a number, an answer is wrong that leaves an
+            operation to the reader; 3 + 9 = 12 is correct. For problems that are themselves a computation, which a
+            model could otherwise answer by copying them.
 
     Raises:
         ValueError: A setting has a value that is not allowed.
@@ -39,6 +42,7 @@ class GradingPolicy:
     log: Literal["e", "10"] = "e"
     ratios: Literal["reduced", "written"] = "reduced"
     bases: Literal["optional", "required"] = "optional"
+    arithmetic: Literal["any", "evaluated"] = "any"
 
     def __post_init__(self) -> None:
         for name, allowed in _CHOICES.items():

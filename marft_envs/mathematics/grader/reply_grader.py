@@ -2,6 +2,7 @@ r"""Grading of whole replies: find the answer, compare it with the gold, and sep
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import Counter
 from collections.abc import Iterable
@@ -18,6 +19,8 @@ from marft_envs.verdict import Verdict
 
 Unmarked = Literal["none", "whole"]
 
+_OPERATION = re.compile(r"[\d)}\]]\s*(?:[-+*/^×·÷−–]|\\(?:times|cdot|div|pm)(?![a-z]))\s*[\d({\[\\]")
+"""An operator between two operands."""
 _faults: Counter[str] = Counter()
 _faults_lock = threading.Lock()
 
@@ -153,9 +156,17 @@ def _compare(answer: str, gold: str, policy: GradingPolicy, comparer: _UsesWorke
         with _faults_lock:
             _faults[str(fault)] += 1
         return Verdict.not_graded(str(fault), isolation=comparer.isolation)
+    if same and policy.arithmetic == "evaluated" and is_number(gold) and _is_unevaluated(answer):
+        return Verdict.wrong(f"the answer {_shortened(answer)} is not evaluated", isolation=comparer.isolation)
     if same:
         return Verdict.correct(isolation=comparer.isolation)
     return Verdict.wrong(f"the answer {_shortened(answer)} is not equal to the gold", isolation=comparer.isolation)
+
+
+def _is_unevaluated(answer: str) -> bool:
+    """Return whether the last side of an answer, as in 3 + 9 or in x = 3 + 9, has an operation between two operands."""
+    side = answer.rsplit("=", 1)[-1]
+    return parse_number(side) is None and _OPERATION.search(side) is not None
 
 
 def _find_answer(reply: str, unmarked: Unmarked) -> str | Verdict:

@@ -9,14 +9,19 @@ import numpy as np
 from marft_envs.generated_task import GeneratedTask
 from marft_envs.mathematics import grade
 from marft_envs.mathematics.grader.canonical_answer import canonical_answer
+from marft_envs.mathematics.grader.grading_policy import GradingPolicy
 from marft_envs.task import Problem
 from marft_envs.verdict import Verdict
+
+EVALUATED = GradingPolicy(arithmetic="evaluated")
+"""The problem is the computation: 7 + 4 is no answer to "7 + 4 =", although it equals 11."""
 
 
 class GeneratedMathTask(GeneratedTask):
     """Base class of the generators of mathematics problems.
 
-    A reply answers with a marked number (``\\boxed{42}``, "the answer is 42") or by being a number and nothing else.
+    A reply answers with a marked number (``\\boxed{42}``, "the answer is 42") or by being a number and nothing else. An
+    expression that is not evaluated, such as 40 + 2, is wrong.
 
     Args:
         split: "train" or "test".
@@ -24,7 +29,7 @@ class GeneratedMathTask(GeneratedTask):
     """
 
     def grade(self, answer: str, problem: Problem) -> Verdict:
-        return grade(answer, problem.gold, unmarked="whole")
+        return grade(answer, problem.gold, unmarked="whole", policy=EVALUATED)
 
     def answer_of(self, text: str) -> str | None:
         return canonical_answer(text)

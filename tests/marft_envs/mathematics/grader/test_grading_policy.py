@@ -30,6 +30,8 @@ SETTINGS = [  # setting, answer, gold, correct by default, correct under the set
     ({"ratios": "written"}, "4:6", "2:3", True, False),
     ({"ratios": "written"}, "2 to 3", "2:3", True, True),
     ({"bases": "required"}, "1010", "1010_2", True, False),
+    ({"arithmetic": "evaluated"}, "3 + 9", "12", True, False),
+    ({"arithmetic": "evaluated"}, "3 + 9 = 12", "12", True, True),
 ]
 
 
