@@ -14,7 +14,7 @@ CALL = '<tool_call>{"name": "calculator", "arguments": {"expression": "1+1"}}</t
 
 
 def played(sampler, policy, **arguments):
-    """Return request -> its uniform numbers, of episodes that play ``policy``'s texts; one number of each request."""
+    """Return the first uniform number of each request in episodes that ``policy`` plays."""
     found = {}
 
     def reply(requests):

@@ -1,4 +1,4 @@
-"""The choice of device and type, on machines that are simulated: torch is told what it finds."""
+"""The choice of a device and a dtype on simulated machines: what torch reports is monkeypatched."""
 
 from __future__ import annotations
 
