@@ -5,8 +5,8 @@
     python benchmarks/memory.py --table            # the table of docs/memory.md, from 0.5B to 72B
 
 A pass is PROMPT+REPLYxTURNS, in tokens, with a "c" at its end for gradient checkpointing. "saved" are the bytes of
-activations that autograd keeps from the forward to the backward pass; "peak" is what the process (on a CPU) or the
-allocator (on a GPU) holds at most during the pass, minus what it held before. Formulas: docs/memory.md.
+activations that autograd keeps from the forward to the backward pass; "peak" is what the process (on a CPU, under
+Linux) or the allocator (on a GPU) holds at most during the pass, minus what it held before. Formulas: docs/memory.md.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if __name__ == "__main__" and not __package__:  # run as a file: the repository 
 
 import torch
 
-from baselines.command_line import require_packages, run_command
+from baselines.command_line import run_command
 from baselines.models.load import load_model
 from baselines.policies.checkpointing import checkpointed
 from baselines.policies.micro_batches import GIB, pass_memory
@@ -172,9 +172,9 @@ def run(options: argparse.Namespace) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit code."""
+    """Run the command line of memory.py and return its exit code."""
     options = parse(arguments)
-    return run_command("memory", require_packages) or run_command("memory", lambda: run(options))
+    return run_command("memory", lambda: run(options))
 
 
 if __name__ == "__main__":
