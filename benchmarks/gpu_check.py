@@ -11,7 +11,8 @@ CPU's tokens under both. After the training the adapters move from the device to
 
 Two devices round differently, so log-probabilities may differ by the tolerance of the coarser type
 (benchmarks/analysis/device_comparison.py), and a greedy reply may change where two tokens are nearly equally likely.
-Exit codes: 0, all within the tolerances; 1, not; 2, no GPU, a wrong option, or a model that was not found.
+Exit codes: 0, all differences are within the tolerances; 1, one is not, or the memory or the disk is full; 2, no GPU, a
+wrong option, or a model that was not found; 130 and 143, stopped by Ctrl-C or SIGTERM.
 """
 
 from __future__ import annotations
@@ -32,20 +33,28 @@ if __name__ == "__main__" and not __package__:  # run as a file: the repository 
 
 import torch
 
+from baselines.command_line import USAGE_ERROR, run_command
 from baselines.engine.torch_engine import Decoding
 from baselines.models.devices import choose_device
-from baselines.models.load import ModelNotFound
 from baselines.runs.evaluation import evaluation_items, play_items
 from baselines.runs.run import Run
 from baselines.runs.run_config import RunConfig
-from benchmarks.analysis.device_comparison import Turn, compare_log_probs, compare_replies, tolerance
+from benchmarks.analysis.device_comparison import GreedyReply, compare_log_probs, compare_replies, tolerance
 
 MIB = 2**20
 
 
 @dataclass(frozen=True)
-class Team:
-    """A team to train, with the size of its batches."""
+class CheckedTeam:
+    """A team that is trained and compared.
+
+    Attributes:
+        name: Its name in the output.
+        model: Its base model.
+        environment_arguments: Arguments of ``math_v0``, which name the data set and the agents.
+        episodes: Episodes of an update.
+        max_new_tokens: Longest reply, in tokens.
+    """
 
     name: str
     model: str
@@ -54,18 +63,31 @@ class Team:
     max_new_tokens: int
 
 
-TEAMS = (
-    Team("duo", "tiny", {"dataset": "relay", "team": "duo"}, episodes=64, max_new_tokens=8),
-    Team("quartet", "smollm2-135m", {"dataset": "report", "style": "words", "team": "panel_4"}, 16, max_new_tokens=16),
+CHECKED_TEAMS = (
+    CheckedTeam("duo", "tiny", {"dataset": "relay", "team": "duo"}, episodes=64, max_new_tokens=8),
+    CheckedTeam(
+        "quartet",
+        "smollm2-135m",
+        {"dataset": "report", "style": "words", "team": "panel_4"},
+        episodes=16,
+        max_new_tokens=16,
+    ),
 )
 
 
 @dataclass
 class Result:
-    """What was measured on a team, and the differences that are beyond the tolerance.
+    """The measurements of one team, and the differences that exceed the tolerance.
 
-    ``tokens_per_s`` counts generated tokens over the time of the rollouts; memory is torch's largest allocation on a
-    GPU, and the largest resident size of the process on a CPU.
+    Attributes:
+        team: Name of the team.
+        model: Its base model.
+        placement: Device and type of the model, as a run prints them.
+        tokens_per_s: Generated tokens per second of the rollouts.
+        seconds_per_update: Mean duration of an update, rollout included.
+        peak_memory_mib: On CUDA torch's largest allocation; elsewhere the largest resident size of the process.
+        comparisons: Share of equal replies and differences of log-probabilities, "before" and "after" the training.
+        faults: A sentence for each difference that exceeds the tolerance.
     """
 
     team: str
@@ -81,28 +103,28 @@ class Result:
 # --- measurement ------------------------------------------------------------------------------------------------------
 
 
-def greedy_turns(run: Run) -> list[Turn]:
-    """Return all turns of a greedy evaluation."""
+def greedy_replies(run: Run) -> list[GreedyReply]:
+    """Return all replies of a greedy evaluation."""
     items = evaluation_items(run.testing, run.config.evaluation_items, run.config.seed)
     episodes = play_items(run.testing, run.policy.sampler(None), items)
     return [
-        Turn(e.index, step.request.agent, step.data.prompt_ids, step.data.action_ids, step.data.text)
-        for e in episodes
-        for step in e.steps
+        GreedyReply(episode.index, step.request.agent, step.data.prompt_ids, step.data.action_ids, step.data.text)
+        for episode in episodes
+        for step in episode.steps
     ]
 
 
 @torch.no_grad()
-def log_probs(run: Run, turns: Sequence[Turn]) -> list[list[float]]:
-    """Return the log-probability of every action token at temperature 1, [turns][tokens], one turn per forward pass."""
+def log_probs(run: Run, replies: Sequence[GreedyReply]) -> list[list[float]]:
+    """Return the log-probability of every token at temperature 1, [replies][tokens], one reply per forward pass."""
     rows = []
-    for turn in turns:
-        policy = run.policy.of(turn.agent)
+    for reply in replies:
+        policy = run.policy.of(reply.agent)
         device = next(policy.parameters()).device
-        ids = torch.tensor([turn.prompt_ids + turn.action_ids], device=device)
-        with policy.use(turn.agent):
+        ids = torch.tensor([reply.prompt_ids + reply.action_ids], device=device)
+        with policy.use(reply.agent):
             logits = policy.causal_lm(input_ids=ids, use_cache=False).logits
-        start = len(turn.prompt_ids)
+        start = len(reply.prompt_ids)
         chosen = logits[0, start - 1 : -1].float().log_softmax(-1).gather(-1, ids[0, start:, None])
         rows.append(chosen.squeeze(-1).tolist())
     return rows
@@ -111,8 +133,8 @@ def log_probs(run: Run, turns: Sequence[Turn]) -> list[list[float]]:
 def compare(cpu: Run, run: Run, result: Result, when: str) -> None:
     """Compare greedy replies and log-probabilities, and add numbers and faults to the result."""
     allowed = tolerance(*(str(r.loaded.dtype).removeprefix("torch.") for r in (cpu, run)))
-    reference = greedy_turns(cpu)
-    share, faults = compare_replies(reference, greedy_turns(run), allowed)
+    reference = greedy_replies(cpu)
+    share, faults = compare_replies(reference, greedy_replies(run), allowed)
     differences, more = compare_log_probs(log_probs(cpu, reference), log_probs(run, reference), allowed)
     result.comparisons[when] = {"equal_replies": share, **differences}
     result.faults += [f"{when} training: {fault}" for fault in faults + more]
@@ -144,7 +166,7 @@ def train(run: Run, updates: int, result: Result) -> None:
     result.peak_memory_mib = torch.cuda.max_memory_allocated(device) / MIB if device.type == "cuda" else resident
 
 
-def check(team: Team, device: str, updates: int, items: int) -> Result:
+def check(team: CheckedTeam, device: str, updates: int, items: int) -> Result:
     """Train a team on the device, and compare it with the CPU before and after."""
     config = RunConfig(
         arm="marft",
@@ -182,17 +204,17 @@ def show(result: Result) -> None:
     sys.stdout.flush()
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run ``python benchmarks/gpu_check.py`` and return the exit code."""
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Parse the command line."""
     parser = argparse.ArgumentParser(
-        prog="gpu_check.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="benchmarks/gpu_check.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
     add("--device", default="auto", help="auto (default), cuda, cuda:N, mps, or cpu to compare the CPU with itself")
     add("--updates", type=int, default=2, help="updates per team (default: 2)")
     add("--episodes", type=int, help="episodes per update (default: 64 of the duo, 16 of the quartet)")
     add("--items", type=int, default=16, help="test problems to compare on (default: 16)")
-    models = [team.model for team in TEAMS]
+    models = [team.model for team in CHECKED_TEAMS]
     add("--models", nargs="+", choices=models, default=models, help="check only the teams of these models")
     add("--json", type=Path, help="also write the results to this file")
     options = parser.parse_args(arguments)
@@ -200,22 +222,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
         value = getattr(options, name)
         if value is not None and value < 1:
             parser.error(f"--{name} {value}: expected at least 1")
-    try:
-        chosen = choose_device(options.device)
-        if chosen.device.type == "cpu" and options.device != "cpu":
-            print(f"NOT CHECKED: {chosen.reason}. --device cpu compares the CPU with itself.", file=sys.stderr)
-            return 2
-        teams = [replace(t, episodes=options.episodes or t.episodes) for t in TEAMS if t.model in options.models]
-        results = []
-        for team in teams:
-            results.append(check(team, str(chosen.device), options.updates, options.items))
+    return options
+
+
+def check_all(options: argparse.Namespace) -> int:
+    """Check the teams that the command line names, print the results, and return the exit code."""
+    chosen = choose_device(options.device)
+    if chosen.device.type == "cpu" and options.device != "cpu":
+        print(f"NOT CHECKED: {chosen.reason}. --device cpu compares the CPU with itself.", file=sys.stderr)
+        return USAGE_ERROR
+    results = []
+    for team in CHECKED_TEAMS:
+        if team.model in options.models:
+            sized = replace(team, episodes=options.episodes or team.episodes)
+            results.append(check(sized, str(chosen.device), options.updates, options.items))
             show(results[-1])
-    except (ValueError, ModelNotFound) as error:
-        print(f"gpu_check.py: error: {error}", file=sys.stderr)
-        return 2
     if options.json:
         options.json.write_text(json.dumps([asdict(result) for result in results], indent=2) + "\n", encoding="utf-8")
     return int(any(result.faults for result in results))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line of gpu_check.py and return its exit code."""
+    options = parse(arguments)
+    return run_command("gpu_check", lambda: check_all(options))
 
 
 if __name__ == "__main__":

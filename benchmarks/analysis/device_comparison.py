@@ -9,11 +9,11 @@ import numpy as np
 
 
 class Tolerance(NamedTuple):
-    """Largest differences between two devices.
+    """The differences between two devices that are allowed.
 
     Attributes:
-        largest: Of one token's log-probability, in nats.
-        mean: Of log-probabilities on average, in nats.
+        largest: Largest difference of one token's log-probability, in nats.
+        mean: Largest mean difference of the log-probabilities of all tokens, in nats.
         equal_replies: Smallest share of equal greedy replies.
     """
 
@@ -31,8 +31,8 @@ TOLERANCES = {
 bfloat16 of Gemma 3 270M, tokens of English text differ by 0.028 nats on average, and by 0.25 at most."""
 
 
-class Turn(NamedTuple):
-    """A greedy reply: the problem's index, the agent, the ids of prompt and reply, and the text."""
+class GreedyReply(NamedTuple):
+    """A greedy reply: the problem's index, the agent, the token ids of prompt and reply, and the reply's text."""
 
     problem: int
     agent: str
@@ -46,26 +46,28 @@ def tolerance(*dtypes: str) -> Tolerance:
     return TOLERANCES[max(dtypes, key=list(TOLERANCES).index)]
 
 
-def compare_replies(reference: Sequence[Turn], other: Sequence[Turn], allowed: Tolerance) -> tuple[float, list[str]]:
+def compare_replies(
+    reference: Sequence[GreedyReply], other: Sequence[GreedyReply], allowed: Tolerance
+) -> tuple[float, list[str]]:
     """Return the share of equal greedy replies, and the faults: other problems, or too few equal replies."""
-    asked, answered = ([(turn.problem, turn.agent) for turn in turns] for turns in (reference, other))
+    asked, answered = ([(reply.problem, reply.agent) for reply in replies] for replies in (reference, other))
     if not asked or asked != answered:
         return 0.0, [f"other problems or agents: {answered[:4]} in place of {asked[:4]}"]
     pairs = list(zip(reference, other, strict=True))
     share = sum(a.text == b.text for a, b in pairs) / len(pairs)
     if share >= allowed.equal_replies:
         return share, []
-    turn, changed = next((a, b) for a, b in pairs if a.text != b.text)
+    expected, changed = next((a, b) for a, b in pairs if a.text != b.text)
     return share, [
         f"{share:.0%} of the greedy replies are equal, expected at least {allowed.equal_replies:.0%}; "
-        f"problem {turn.problem}, {turn.agent}: {changed.text!r} in place of {turn.text!r}"
+        f"problem {expected.problem}, {expected.agent}: {changed.text!r} in place of {expected.text!r}"
     ]
 
 
 def compare_log_probs(
     reference: Sequence[Sequence[float]], other: Sequence[Sequence[float]], allowed: Tolerance
 ) -> tuple[dict[str, float], list[str]]:
-    """Return the largest and the mean difference of log-probabilities [turns][tokens], and the faults."""
+    """Return the largest and the mean difference of log-probabilities [replies][tokens], and the faults."""
     if not any(reference) or [len(row) for row in reference] != [len(row) for row in other]:
         return {}, ["log-probabilities: expected the same tokens on both devices, and at least one"]
     difference = np.abs(np.concatenate(reference) - np.concatenate(other))

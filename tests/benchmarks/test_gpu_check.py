@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from baselines.engine.torch_engine import Decoding
+from baselines.errors import RunError
 from baselines.runs.run import Run
 from baselines.runs.run_config import RunConfig
 from benchmarks import gpu_check
@@ -32,7 +33,7 @@ def test_wrong_options_are_named(arguments, message, capsys):
 
 def test_a_device_that_is_not_there_is_one_line(capsys):
     assert main(["--device", "tpu"]) == 2
-    assert capsys.readouterr().err == "gpu_check.py: error: device='tpu': expected auto, cpu, cuda, cuda:N or mps\n"
+    assert capsys.readouterr().err == "gpu_check: device='tpu': expected auto, cpu, cuda, cuda:N or mps\n"
 
 
 def test_faults_decide_the_exit_code_and_are_printed(monkeypatch, capsys, tmp_path):
@@ -71,3 +72,12 @@ def test_two_runs_agree_before_the_training_and_after_the_adapters_were_copied()
     compare(other, trained, result, "after")
     assert result.faults == []
     assert result.comparisons["after"] == {"equal_replies": 1.0, "largest": 0.0, "mean": 0.0}
+
+
+def test_exhausted_memory_is_one_line(monkeypatch, capsys):
+    def check(*_):
+        raise RunError("out of memory with a single turn")
+
+    monkeypatch.setattr(gpu_check, "check", check)
+    assert main(["--device", "cpu", "--models", "tiny"]) == 1
+    assert capsys.readouterr().err == "gpu_check: out of memory with a single turn\n"

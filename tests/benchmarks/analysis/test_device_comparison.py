@@ -4,13 +4,13 @@ import math
 
 import pytest
 
-from benchmarks.analysis.device_comparison import TOLERANCES, Turn, compare_log_probs, compare_replies, tolerance
+from benchmarks.analysis.device_comparison import TOLERANCES, GreedyReply, compare_log_probs, compare_replies, tolerance
 
 EXACT, COARSE = TOLERANCES["float32"], TOLERANCES["bfloat16"]
 
 
-def turns(*texts: str, agent: str = "a") -> list[Turn]:
-    return [Turn(index, agent, (1, 2), (3,), text) for index, text in enumerate(texts)]
+def replies(*texts: str, agent: str = "a") -> list[GreedyReply]:
+    return [GreedyReply(index, agent, (1, 2), (3,), text) for index, text in enumerate(texts)]
 
 
 def test_the_coarser_type_decides():
@@ -20,19 +20,19 @@ def test_the_coarser_type_decides():
 
 
 def test_equal_replies_are_counted():
-    assert compare_replies(turns("1", "2"), turns("1", "2"), EXACT) == (1.0, [])
-    assert compare_replies(turns("1", "2"), turns("1", "3"), COARSE) == (0.5, [])  # half is the bound for bfloat16
+    assert compare_replies(replies("1", "2"), replies("1", "2"), EXACT) == (1.0, [])
+    assert compare_replies(replies("1", "2"), replies("1", "3"), COARSE) == (0.5, [])  # half is the bound for bfloat16
 
 
 def test_too_few_equal_replies_are_a_fault_with_the_first_one():
-    share, faults = compare_replies(turns("1", "2"), turns("1", "3"), EXACT)
+    share, faults = compare_replies(replies("1", "2"), replies("1", "3"), EXACT)
     assert share == 0.5
     assert faults == ["50% of the greedy replies are equal, expected at least 100%; problem 1, a: '3' in place of '2'"]
 
 
-@pytest.mark.parametrize("other", [turns("1"), turns("1", "2", agent="b"), turns("1", "2")[::-1], []])
+@pytest.mark.parametrize("other", [replies("1"), replies("1", "2", agent="b"), replies("1", "2")[::-1], []])
 def test_other_problems_or_agents_are_a_fault(other):
-    share, faults = compare_replies(turns("1", "2"), other, COARSE)
+    share, faults = compare_replies(replies("1", "2"), other, COARSE)
     assert share == 0 and len(faults) == 1 and "other problems or agents" in faults[0]
 
 
