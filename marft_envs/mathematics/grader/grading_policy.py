@@ -25,9 +25,8 @@ class GradingPolicy:
         log: The base of ``log`` without a subscript: "e" or "10".
         ratios: "reduced": 4:6 equals 2:3 and 2/3. "written": only 2:3 equals 2:3.
         bases: "optional": 1010 equals 1010_2. "required": the base is part of the answer.
-        arithmetic: "any": 3 + 9 equals 12. "evaluated": if the gold is a number, an answer is wrong that leaves an
-            operation to the reader; 3 + 9 = 12 is correct. For problems that are themselves a computation, which a
-            model could otherwise answer by copying them.
+        arithmetic: "any": 3 + 9 equals 12. "evaluated": if the gold is a number, 3 + 9 is wrong and 3 + 9 = 12 is
+            correct, for problems that are a computation: copying the problem is then no answer.
 
     Raises:
         ValueError: A setting has a value that is not allowed.
