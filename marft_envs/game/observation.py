@@ -36,10 +36,10 @@ def opening_messages(agent: str, role: Role, problem: PublicProblem, briefing: s
 
 
 def spoken_prefix(reply_prefix: str) -> str:
-    """Return the part of a reply prefix that is part of the agent's message.
+    """Return the part of a reply prefix that belongs to the agent's message: the part before an open ``<think>``.
 
-    A prefix may open the thinking of a model, as in ``"Let me see. <think>"``. From an open ``<think>`` on it is what
-    the model thinks, and whoever plays the agent decides whether the action contains that.
+    A prefix such as ``"Let me see. <think>"`` opens the thinking of a model. Thinking is in the message only if the
+    action contains it, which is the choice of the policy that acts for the agent.
     """
     opened = reply_prefix.rfind(THINKING)
     return reply_prefix[:opened] if opened > reply_prefix.rfind(END_THINKING) else reply_prefix

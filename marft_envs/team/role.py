@@ -18,7 +18,7 @@ class Role:
         instructions: The system message, "" for none.
         answers: Whether the agent's message is graded.
         reply_prefix: Words that every message of the agent begins with. The observation contains them, the action
-            continues them, and the message consists of both. A ``<think>`` that they open is not part of the message.
+            continues them, and the message consists of both. From an open ``<think>`` on, the words are left out of it.
         max_chars: The largest number of characters of an action. A longer one is truncated, and flagged in ``infos``.
         max_observed_chars: The largest number of characters of a message, or of the problem, that the agent reads. Of
             a longer one it reads the last characters; ``infos`` flags a truncated problem.
