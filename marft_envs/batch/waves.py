@@ -78,7 +78,13 @@ class LiveEpisode:
 
     @classmethod
     def begin(cls, env: FlexMG, start: EpisodeStart, begun: Counter[int]) -> LiveEpisode:
-        """Reset ``env`` and begin an episode. begun: episodes of the call by problem so far; updated in place."""
+        """Reset ``env`` and begin an episode.
+
+        Args:
+            env: The environment that plays it.
+            start: The settings of the episode.
+            begun: The number of episodes of the call so far, by the index of their problem. Updated in place.
+        """
         env.reset(seed=start.seed, options=None if start.index is None else {"index": start.index})
         episode = Episode(
             env.problem.index,
