@@ -1,9 +1,10 @@
 """Apply every listed mutation to a copy of the repository, run its tests, and print which test caught it.
 
-    python -m tests.mutations            all of them, two at a time
-    python -m tests.mutations clip gate  those whose name contains one of the words
+    python -m tests.mutations            # all of them, two at a time
+    python -m tests.mutations clip gate  # those whose name contains one of the words
 
-The exit code is 1 if a mutation is not caught or does not apply, or a test fails without any mutation.
+Exit codes: 0, every mutation is caught; 1, one is not caught or does not apply, or a test fails without any mutation;
+2, a wrong option.
 """
 
 from __future__ import annotations
@@ -43,16 +44,16 @@ def main(arguments: list[str] | None = None) -> int:
         for number in range(options.jobs):
             copies.put(copy_repository(Path(folder) / str(number)))
         with ThreadPoolExecutor(options.jobs) as threads:
-            checked = threads.submit(unchanged, chosen, copies)
-            results = list(threads.map(lambda m: reported(m, copies), chosen))
-            broken = checked.result()
+            unmutated = threads.submit(failure_without_mutation, chosen, copies)
+            results = list(threads.map(lambda m: run_mutation(m, copies), chosen))
+            failure = unmutated.result()
     failed = [m.name for m, result in zip(chosen, results, strict=True) if result.outcome != CAUGHT]
     print(f"\n{len(chosen) - len(failed)} of {len(chosen)} mutations caught in {time.perf_counter() - start:.0f} s")
     for name in failed:
         print(f"not caught: {name}")
-    if broken:
-        print(f"without a mutation a test fails, so nothing above counts: {broken}")
-    return int(bool(failed or broken))
+    if failure:
+        print(f"without a mutation a test fails, so nothing above counts: {failure}")
+    return int(bool(failed or failure))
 
 
 def copy_repository(folder: Path) -> Path:
@@ -66,8 +67,8 @@ def copy_repository(folder: Path) -> Path:
     return folder
 
 
-def unchanged(mutations: list[Mutation], copies: Queue[Path]) -> str:
-    """Run all tests of the list without a mutation and return the one that fails; "" if none does."""
+def failure_without_mutation(mutations: list[Mutation], copies: Queue[Path]) -> str:
+    """Run the tests of all mutations on an unchanged copy and return the first failure; "" if all pass."""
     folder = copies.get()
     try:
         tests = list(dict.fromkeys(test for mutation in mutations for test in mutation.tests))
@@ -77,7 +78,7 @@ def unchanged(mutations: list[Mutation], copies: Queue[Path]) -> str:
         copies.put(folder)
 
 
-def reported(mutation: Mutation, copies: Queue[Path]) -> Result:
+def run_mutation(mutation: Mutation, copies: Queue[Path]) -> Result:
     """Apply one mutation to a copy, run its tests, print a row of the table, and return the result."""
     folder, start = copies.get(), time.perf_counter()
     path = folder / mutation.file

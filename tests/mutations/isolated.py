@@ -62,7 +62,7 @@ def _child(folder: str, tests: list[str], sender: Connection) -> None:
     import pytest
 
     os.chdir(folder)
-    # The copy in front of the checkout; pytest also puts its root folder there.
+    # The copy precedes the checkout on the path; pytest also puts its root folder there.
     sys.path.insert(0, folder)
     sys.dont_write_bytecode = True
     nothing = os.open(os.devnull, os.O_WRONLY)
@@ -84,7 +84,7 @@ def _child(folder: str, tests: list[str], sender: Connection) -> None:
 
 
 class _FirstFailure:
-    """A plugin of pytest that keeps the first failure: the test and the first line of its message."""
+    """A plugin of pytest that stores the first failure: the test and the first line of its message."""
 
     failure = ""
 
