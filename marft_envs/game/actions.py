@@ -1,14 +1,21 @@
-"""Actions before they enter the transcript: repair of strings outside the action space, and tool calls."""
+"""Actions before they enter the transcript: their space, repair of strings outside it, and tool calls."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from marft_envs.game.spaces import as_utf8, is_utf8
+from gymnasium import Space
+
+from marft_envs.game.rounds import Rounds
+from marft_envs.game.spaces import ChoiceText, UnicodeText, as_utf8, is_utf8
 from marft_envs.team.role import Role
-from marft_envs.team.tools import answer_call, find_call
+from marft_envs.team.tools import ToolFault, answer_call, find_call
 from marft_envs.transcript import Turn
+
+
+def action_space(role: Role) -> Space[Any]:
+    """Return the space of a role's choices, or of all strings of at most its ``max_chars`` characters."""
+    return ChoiceText(role.choices) if role.choices else UnicodeText(role.max_chars)
 
 
 def repair(action: str, limit: int) -> tuple[str, dict[str, Any]]:
@@ -32,19 +39,26 @@ def repair(action: str, limit: int) -> tuple[str, dict[str, Any]]:
     return action, flags
 
 
-def tool_call(text: str, role: Role, tool_turns: Sequence[Turn]) -> str | None:
-    """Return the body of the message's tool call; None if it has none, or the role has no calls left in this turn.
+def tool_turns(agent: str, role: Role, text: str, rounds: Rounds) -> tuple[list[Turn], str]:
+    """Run the tool call of a message.
 
     Args:
-        text: The agent's message.
+        agent: The agent that wrote the message.
         role: Its role.
-        tool_turns: The calls and results of the turn so far.
+        text: The message.
+        rounds: The present round, with the tool calls and results of the agent's turn so far.
+
+    Returns:
+        The call and its result, or the call and a fault ("" for none). No turns if the message has no tool call, or
+        the role has no calls left in this turn.
     """
     body = find_call(text)
-    calls = sum(turn.kind == "call" for turn in tool_turns)
-    return None if calls >= role.max_tool_calls else body
-
-
-def tool_result(body: str, role: Role) -> str:
-    """Return the result of a tool call as a UTF-8 string. Raises ``ToolFault`` if the tool fails."""
-    return as_utf8(answer_call(body, role.tools))
+    calls = sum(turn.kind == "call" for turn in rounds.tool_turns)
+    if body is None or calls >= role.max_tool_calls:
+        return [], ""
+    call = Turn(rounds.number, agent, text, "call")
+    try:
+        result = as_utf8(answer_call(body, role.tools))
+    except ToolFault as fault:
+        return [call], f"{agent}: {fault}"
+    return [call, Turn(rounds.number, agent, result, "result")], ""

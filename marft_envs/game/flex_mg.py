@@ -6,7 +6,8 @@ appends the action to the transcript, R is the team's graded score, and D decide
 
 In each round of an episode the agents of D act once, in an execution order of D (``rounds.py``); after the last
 round, or earlier by the team's stop rule, the messages of the answering agents are graded (``scoring.py``) and every
-agent gets its reward. This module maintains PettingZoo's attributes, repairs invalid actions and runs tool calls.
+agent gets its reward. What an agent reads is in ``observation.py``, what becomes of its action in ``actions.py``, and
+what PettingZoo requires of every AEC environment in ``aec_bookkeeping.py``.
 
 A graded episode *terminates*, also after a wrong answer. A fault of the grader or of a tool *truncates* it, with reward
 0 and the reason in ``infos[agent]["not_graded"]``, so that runners can exclude and count it. An external limit also
@@ -15,40 +16,30 @@ truncates it, with the reason in ``infos[agent]["truncated"]``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from gymnasium import Space
-from pettingzoo import AECEnv
 
-from marft_envs.arguments import check_integer, check_nonempty, expected_one_of
+from marft_envs.arguments import check_integer, check_nonempty
 from marft_envs.dependency.graph import Dependency
 from marft_envs.game import actions, rendering, scoring
-from marft_envs.game.observation import (
-    Message,
-    as_message,
-    longest_message,
-    opening_messages,
-    spoken_prefix,
-    truncate_problem,
-)
+from marft_envs.game.aec_bookkeeping import AECBookkeeping
+from marft_envs.game.observation import Observer, global_state, spoken_prefix
 from marft_envs.game.reward import Reward, TeamOutcome, as_reward
 from marft_envs.game.rounds import Rounds, stops_early
 from marft_envs.game.settings import RENDER_MODES, Memory, Order, check_settings
-from marft_envs.game.spaces import ChoiceText, UnicodeText, is_utf8, message_space
+from marft_envs.game.spaces import is_utf8, message_space
 from marft_envs.task import UNLIMITED, Problem, Task, check_index
 from marft_envs.team.role import Role
 from marft_envs.team.team import Team
-from marft_envs.team.tools import ToolFault
 from marft_envs.transcript import Turn, new_turn
 from marft_envs.verdict import Verdict
 
 _STATE_CHARS = 10_000_000
-_NO_PARENTS: tuple[str, ...] = ()
 
 
-class FlexMG(AECEnv[str, dict[str, Any], str]):
+class FlexMG(AECBookkeeping):
     """An environment in which a team works on the problems of a task, one string action per turn.
 
     It does not check the order of calls: ``env()`` of a versioned module wraps it in ``OrderEnforcing``.
@@ -104,16 +95,9 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
     ) -> None:
         super().__init__()
         rounds, max_turns = check_settings(
-            task,
-            team,
-            rounds=rounds,
-            memory=memory,
-            order=order,
-            format_bonus=format_bonus,
-            max_turns=max_turns,
-            render_mode=render_mode,
-            defer_grading=defer_grading,
-        )
+            task, team, rounds=rounds, memory=memory, order=order, format_bonus=format_bonus, max_turns=max_turns,
+            render_mode=render_mode, defer_grading=defer_grading,
+        )  # fmt: skip
         self.task, self.team = task, team
         self.rounds, self.memory, self.order = rounds, memory, order
         self.reward, self.format_bonus = as_reward(reward), format_bonus
@@ -128,17 +112,10 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
         }
         self.possible_agents = list(team.agents)
         briefing = team.schedule.briefing({a: r.summary for a, r in team.roles.items()}, team.answering, rounds)
-        self._briefing = {agent: briefing.get(agent, "") for agent in team.agents}
-        self.observation_spaces: dict[str, Space[Any]] = {
-            agent: message_space(longest_message(agent, role, self._briefing[agent]))
-            for agent, role in team.roles.items()
-        }
-        self.action_spaces: dict[str, Space[Any]] = {
-            agent: ChoiceText(role.choices) if role.choices else UnicodeText(role.max_chars)
-            for agent, role in team.roles.items()
-        }
+        self._observer = Observer(team.roles, briefing)
+        self.observation_spaces = self._observer.spaces
+        self.action_spaces = {agent: actions.action_space(role) for agent, role in team.roles.items()}
         self.state_space = message_space(max(_STATE_CHARS, *(role.max_chars for role in team.roles.values())))
-        self._roles = dict(team.roles)
         self._limits = {agent: role.max_chars for agent, role in team.roles.items()}
         # Most roles have no choices, prefix or tools: for their actions ``step`` skips those checks.
         self._special = {a for a, role in team.roles.items() if role.choices or role.reply_prefix or role.tools}
@@ -148,39 +125,12 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
     def sibling(self, *, defer_grading: bool) -> FlexMG:
         """Return a new game with the same task object, team and settings, for playing several episodes at a time."""
         return FlexMG(
-            self.task,
-            self.team,
-            name=self.metadata["name"],
-            rounds=self.rounds,
-            memory=self.memory,
-            order=self.order,
-            reward=self.reward,
-            format_bonus=self.format_bonus,
-            max_turns=self.max_turns,
-            render_mode=self.render_mode,
+            self.task, self.team, name=self.metadata["name"], rounds=self.rounds, memory=self.memory, order=self.order,
+            reward=self.reward, format_bonus=self.format_bonus, max_turns=self.max_turns, render_mode=self.render_mode,
             defer_grading=defer_grading,
-        )
+        )  # fmt: skip
 
     # ---- PettingZoo's interface
-
-    def observation_space(self, agent: str) -> Any:
-        """Return the agent's observation space, the same object on every call; ValueError for an unknown agent.
-
-        Observations are ``{"messages": tuple of {"role", "name", "content"}, "reply_prefix": str}``.
-        """
-        return self._space(agent, self.observation_spaces)
-
-    def action_space(self, agent: str) -> Any:
-        """Return the agent's action space, the same object on every call; ValueError for an unknown agent.
-
-        Actions are UTF-8 strings of at most ``max_chars`` characters, or the role's choices.
-        """
-        return self._space(agent, self.action_spaces)
-
-    def _space(self, agent: str, spaces: Mapping[str, Any]) -> Any:
-        if agent not in spaces:
-            raise ValueError(expected_one_of("agent", agent, self.possible_agents))
-        return spaces[agent]
 
     def reset(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> None:
         """Begin an episode.
@@ -208,18 +158,13 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
         drawn = int(self._rng.integers(UNLIMITED if self.task.size is None else self.task.size))
         self.problem: Problem = self.task.problem(drawn if index is None else index)
         self._public = self.problem.public
-        agents = self.possible_agents
-        self.agents = list(agents)
-        self.rewards: dict[str, float] = dict.fromkeys(agents, 0.0)
-        self._cumulative_rewards: dict[str, float] = dict.fromkeys(agents, 0.0)
-        self.terminations = dict.fromkeys(agents, False)
-        self.truncations = dict.fromkeys(agents, False)
-        self.infos: dict[str, dict[str, Any]] = {agent: {} for agent in agents}
+        self._begin_agents()
         self.outcome: TeamOutcome | None = None
         self.over = False
         self.truncation_reason = ""
         self.truncated_before: str | None = None
-        self._openings = {agent: self._opening(agent, role) for agent, role in self._roles.items()}
+        for agent, length in self._observer.begin_episode(self._public).items():
+            self.infos[agent]["problem_clipped"] = length
         self.transcript: list[Turn] = []
         self.feedback: list[Turn] = []
         self._rounds.begin_episode(self._public, self.transcript, self._rng)
@@ -227,48 +172,12 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
         if self.render_mode == "human":
             print(rendering.problem_text(str(self), self._public))
 
-    def agent_iter(self, max_iter: int = 2**63) -> Iterator[str]:  # type: ignore[override]
-        """Yield the selected agent while agents are left; each needs its ``step``."""
-        while self.agents and max_iter > 0:
-            max_iter -= 1
-            yield self.agent_selection
-
-    def last(self, observe: bool = True) -> tuple[dict[str, Any] | None, float, bool, bool, dict[str, Any]]:
-        """Return (observation, cumulative reward, terminated, truncated, info) of the selected agent."""
-        agent = self.agent_selection
-        return (
-            self.observe(agent) if observe else None,
-            self._cumulative_rewards[agent],
-            self.terminations[agent],
-            self.truncations[agent],
-            self.infos[agent],
-        )
-
     def observe(self, agent: str) -> dict[str, Any]:
         """Return what ``agent`` reads if it acts now: profile, problem, memory, and its parents' messages.
 
         It also works for agents whose turn it is not, and after the end. ValueError for an unknown agent.
         """
-        try:
-            role = self._roles[agent]
-        except KeyError:
-            raise ValueError(expected_one_of("agent", agent, self.possible_agents)) from None
-        rounds, limit = self._rounds, role.max_observed_chars
-        messages = []
-        for message in self._openings[agent]:
-            messages.append({**message})  # a loop is faster here: before Python 3.12 a comprehension is a function call
-        memory = rounds.memories[agent]
-        if memory:
-            messages += [as_message(agent, limit, turn) for turn in memory]
-        turns = rounds.turns
-        if turns:
-            for parent in rounds.parents.get(agent, _NO_PARENTS):
-                if parent in turns:
-                    messages.append(as_message(agent, limit, turns[parent]))
-        tool_turns = rounds.tool_turns
-        if tool_turns and agent == tool_turns[0].agent:
-            messages += [as_message(agent, limit, turn) for turn in tool_turns]
-        return {"messages": tuple(messages), "reply_prefix": role.reply_prefix}
+        return self._observer.observe(agent, self._rounds)
 
     def step(self, action: str | None) -> None:
         """Execute the action of the selected agent.
@@ -291,7 +200,7 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
             action, flags = actions.repair(action, self._limits[agent])
             self.infos[agent].update(flags)
         if agent in self._special:
-            role = self._roles[agent]
+            role = self.team.roles[agent]
             if role.choices and action not in role.choices:
                 self.infos[agent]["outside_space"] = action[:80]
             action = spoken_prefix(role.reply_prefix) + action
@@ -312,29 +221,19 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
 
     def state(self) -> dict[str, Any]:
         """Return the global state without the gold: the prompt, all private parts and all messages so far."""
-        public = self._public
-        messages = [{"role": "user", "name": "task", "content": public.prompt}] if public.prompt else []
-        messages += [{"role": "user", "name": f"task for {a}", "content": text} for a, text in public.private.items()]
-        messages += [{"role": "assistant", "name": turn.agent, "content": turn.text} for turn in self.transcript]
-        return {"messages": tuple(messages), "reply_prefix": ""}
+        return global_state(self._public, self.transcript)
 
     def render(self) -> str | None:
         """Return the episode so far as a string ("ansi") or print it ("human"); ValueError without a render mode."""
         if self.render_mode is None:
             raise ValueError(f"render_mode=None: expected one of {RENDER_MODES} when the environment is made")
-        text = rendering.episode_text(
-            rendering.problem_text(str(self), self._public),
-            [*self.transcript, *self.feedback],
-            self.rounds,
-            rendering.outcome_lines(self.outcome, self.truncation_reason),
-        )
+        problem = rendering.problem_text(str(self), self._public)
+        ending = rendering.outcome_lines(self.outcome, self.truncation_reason)
+        text = rendering.episode_text(problem, [*self.transcript, *self.feedback], self.rounds, ending)
         if self.render_mode == "ansi":
             return text
         print(text)
         return None
-
-    def close(self) -> None:
-        """Do nothing: no resource is held."""
 
     # ---- the round being played
 
@@ -469,12 +368,7 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
         """End the episode without a score; the reason is in ``infos`` under ``key``, "truncated" or "not_graded"."""
         self.over = True
         self.truncation_reason = reason
-        if self.agents:  # a deferred verdict may arrive when all agents have been removed
-            self.agent_selection = self.agents[0]
-        self.terminations = dict.fromkeys(self.agents, False)
-        self.truncations = dict.fromkeys(self.agents, True)
-        for agent in self.agents:
-            self.infos[agent][key] = reason
+        self._truncate_agents(key, reason)
         self._show_end()
 
     def _check_turn_limit(self) -> None:
@@ -485,48 +379,21 @@ class FlexMG(AECEnv[str, dict[str, Any], str]):
         if self.render_mode == "human":
             print("\n".join(rendering.outcome_lines(self.outcome, self.truncation_reason)))
 
-    def _dead_step(self, agent: str, action: Any) -> None:
-        """Remove a terminated or truncated agent, as PettingZoo's interface requires."""
-        if action is not None:
-            raise ValueError(f"action of {agent}: got {action!r:.80} after its end, expected None")
-        agents = self.agents
-        # Rewards belong to the last live step: they are cleared when the first agent is removed.
-        if len(agents) == len(self.possible_agents):
-            self.rewards = dict.fromkeys(agents, 0.0)
-        for by_agent in (self.terminations, self.truncations, self.rewards, self._cumulative_rewards, self.infos):
-            del by_agent[agent]
-        agents.remove(agent)
-        if agents:
-            self.agent_selection = agents[0]
-
-    # ---- opening messages, and tool calls
-
-    def _opening(self, agent: str, role: Role) -> tuple[Message, ...]:
-        """Return the messages before any turn; ``infos`` reports a problem that is longer than the role may read."""
-        messages = opening_messages(agent, role, self._public, self._briefing[agent])
-        messages, length = truncate_problem(messages, role.max_observed_chars)
-        if length is not None:
-            self.infos[agent]["problem_clipped"] = length
-        return messages
+    # ---- tool calls
 
     def _called_tool(self, agent: str, role: Role, text: str) -> bool:
         """Run the reply's tool call and return True; False if it has none, or the role has no calls left."""
         rounds = self._rounds
-        body = actions.tool_call(text, role, rounds.tool_turns)
-        if body is None:
+        turns, fault = actions.tool_turns(agent, role, text, rounds)
+        if not turns:
             rounds.tool_turns = []
             return False
-        call = Turn(rounds.number, agent, text, "call")
-        self.transcript.append(call)
-        try:
-            result = Turn(rounds.number, agent, actions.tool_result(body, role), "result")
-        except ToolFault as fault:
-            self._truncate("not_graded", f"{agent}: {fault}")
+        self.transcript += turns
+        if fault:
+            self._truncate("not_graded", fault)
             return True
-        self.transcript.append(result)
-        rounds.tool_turns += [call, result]
+        rounds.tool_turns += turns
         if self.render_mode == "human":
-            print(rendering.turn_text(call, self.rounds), rendering.turn_text(result, self.rounds), sep="\n")
-        if self.max_turns is not None:
-            self._check_turn_limit()
+            print(*(rendering.turn_text(turn, self.rounds) for turn in turns), sep="\n")
+        self._check_turn_limit()
         return True

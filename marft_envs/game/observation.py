@@ -7,14 +7,97 @@ remembers. Only ``problem.public`` is used, so no observation can depend on the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from gymnasium import Space
+
+from marft_envs.arguments import expected_one_of
+from marft_envs.game.rounds import Rounds
+from marft_envs.game.spaces import message_space
 from marft_envs.task import PublicProblem
 from marft_envs.team.role import Role
 from marft_envs.transcript import Turn
 
 Message = dict[str, str]
 THINKING, END_THINKING = "<think>", "</think>"
+_NO_PARENTS: tuple[str, ...] = ()
+
+
+class Observer:
+    """The observations of a team's agents.
+
+    Args:
+        roles: The role of each agent.
+        briefing: What the team's schedule appends to the profile of an orchestrator, by agent.
+
+    Attributes:
+        spaces: The observation space of each agent.
+    """
+
+    def __init__(self, roles: Mapping[str, Role], briefing: Mapping[str, str]) -> None:
+        self._roles = dict(roles)
+        self._briefing = {agent: briefing.get(agent, "") for agent in roles}
+        self.spaces: dict[str, Space[Any]] = {
+            agent: message_space(longest_message(agent, role, self._briefing[agent])) for agent, role in roles.items()
+        }
+
+    def begin_episode(self, problem: PublicProblem) -> dict[str, int]:
+        """Make the messages before any turn.
+
+        Args:
+            problem: The problem without its gold.
+
+        Returns:
+            The full length of the problem, by agent, for each agent whose role allows only the end of it.
+        """
+        self._openings: dict[str, tuple[Message, ...]] = {}
+        lengths = {}
+        for agent, role in self._roles.items():
+            messages = opening_messages(agent, role, problem, self._briefing[agent])
+            self._openings[agent], length = truncate_problem(messages, role.max_observed_chars)
+            if length is not None:
+                lengths[agent] = length
+        return lengths
+
+    def observe(self, agent: str, rounds: Rounds) -> dict[str, Any]:
+        """Return what ``agent`` reads if it acts now: profile, problem, memory, and its parents' messages.
+
+        Args:
+            agent: Any agent of the team.
+            rounds: The turns of the present round and the agents' memories.
+
+        Raises:
+            ValueError: The agent is unknown.
+        """
+        try:
+            role = self._roles[agent]
+        except KeyError:
+            raise ValueError(expected_one_of("agent", agent, list(self._roles))) from None
+        limit = role.max_observed_chars
+        messages = []
+        for message in self._openings[agent]:
+            messages.append({**message})  # a loop is faster here: before Python 3.12 a comprehension is a function call
+        memory = rounds.memories[agent]
+        if memory:
+            messages += [as_message(agent, limit, turn) for turn in memory]
+        turns = rounds.turns
+        if turns:
+            for parent in rounds.parents.get(agent, _NO_PARENTS):
+                if parent in turns:
+                    messages.append(as_message(agent, limit, turns[parent]))
+        tool_turns = rounds.tool_turns
+        if tool_turns and agent == tool_turns[0].agent:
+            messages += [as_message(agent, limit, turn) for turn in tool_turns]
+        return {"messages": tuple(messages), "reply_prefix": role.reply_prefix}
+
+
+def global_state(problem: PublicProblem, transcript: Sequence[Turn]) -> dict[str, Any]:
+    """Return the state of the game as an observation: the prompt, all private parts and all messages so far."""
+    messages = [{"role": "user", "name": "task", "content": problem.prompt}] if problem.prompt else []
+    messages += [{"role": "user", "name": f"task for {a}", "content": text} for a, text in problem.private.items()]
+    messages += [{"role": "assistant", "name": turn.agent, "content": turn.text} for turn in transcript]
+    return {"messages": tuple(messages), "reply_prefix": ""}
 
 
 def opening_messages(agent: str, role: Role, problem: PublicProblem, briefing: str = "") -> tuple[Message, ...]:
