@@ -81,7 +81,14 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def measure(options: argparse.Namespace, size: Pass) -> dict[str, Any]:
-    """Return calculated and measured bytes of one pass, which this process should not have run before."""
+    """Return calculated and measured bytes of one pass.
+
+    A process should measure one pass only, because the allocator keeps the memory of earlier ones.
+
+    Args:
+        options: The command line, for the model.
+        size: The pass.
+    """
     loaded = load_model(options.model, device=options.device, dtype=options.dtype, allow_wheel=options.allow_wheel)
     policy = SharedBasePolicy(loaded.model, [_AGENT], LoraSettings(), 0)
     _forward(policy, Pass(8, 2, 1, size.checkpointing)).backward()  # libraries allocate their buffers

@@ -1,4 +1,4 @@
-"""The default number of parallel runs."""
+"""The default number of parallel runs, and the share of an accelerator's memory that each of several runs gets."""
 
 import os
 
