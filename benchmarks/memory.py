@@ -127,7 +127,7 @@ def _forward(policy: SharedBasePolicy, size: Pass) -> torch.Tensor:
     ]
     turns = padded_turns(generations, [(i, 0) for i in range(size.turns)], 0).to(policy.device)
     with policy.use(_AGENT), checkpointed(policy.causal_lm, on=size.checkpointing):
-        scores = policy.scores(turns, slice(None), 1.0)
+        scores = policy.scores(turns, 1.0)
     return scores.logprobs.sum() + scores.entropy.sum()
 
 

@@ -114,20 +114,19 @@ class TurnFeatures:
         return TurnFeatures(**longer)
 
 
-def turn_features(hidden: Tensor, scores: TokenScores, turns: AgentTurns, rows: slice) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the reference model's encoding of some turns of one agent.
+def turn_features(hidden: Tensor, scores: TokenScores, turns: AgentTurns) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the reference model's encoding of n turns of one agent.
 
     Args:
         hidden: [n, L, H] hidden states of prompt and action under the reference model.
         scores: Its scores of the action's tokens, [n, T].
-        turns: All turns of the agent.
-        rows: The n turns among them.
+        turns: The turns.
 
     Returns:
         ``prompt`` [n, H], ``message`` [n, MESSAGE_STATES H + MESSAGE_STATISTICS], and ``within``
         [n, T, H + RUNNING_STATISTICS], in which the entry of token j depends on the tokens before j only.
     """
-    mask, at = turns.action_mask[rows], predicting_positions(turns, rows)
+    mask, at = turns.action_mask, predicting_positions(turns)
     before = _states_at(hidden, at)  # the state that predicts each token, which is that of the token before it
     own = _states_at(hidden, (at + 1).clamp(max=hidden.shape[1] - 1)) * mask.unsqueeze(-1)
     count = mask.sum(-1)
@@ -135,7 +134,7 @@ def turn_features(hidden: Tensor, scores: TokenScores, turns: AgentTurns, rows: 
     mean = own.sum(1, keepdim=True, dtype=torch.float32) / count.clamp(min=1).view(-1, 1, 1)
     first = functional.pad(own[:, :FIRST_TOKENS], (0, 0, 0, max(FIRST_TOKENS - own.shape[1], 0)))
     states = torch.cat([before[:, :1], first, last, mean], 1).flatten(1)
-    message = torch.cat([states, message_statistics(scores, mask, turns.truncated[rows])], -1)
+    message = torch.cat([states, message_statistics(scores, mask, turns.truncated)], -1)
     return before[:, 0].float(), message, torch.cat([before, running_statistics(scores, mask)], -1)
 
 
@@ -188,7 +187,7 @@ def read_reference(
         blocks, parts = [], []
         for block, part, hidden, scores in _read(own, inputs[agent], temperature, passes):
             index = turns.episode[block], turns.slot[block]
-            at_prompt, at_message, inside = turn_features(hidden, scores, part, slice(None))
+            at_prompt, at_message, inside = turn_features(hidden, scores, part)
             prompt[(*index, slice(at_prompt.shape[-1]))] = at_prompt.to(prompt.dtype)
             message[(*index, slice(at_message.shape[-1]))] = at_message.to(message.dtype)
             if within is not None:
@@ -256,7 +255,7 @@ def _prompt_ends(policy: SharedBasePolicy, turns: AgentTurns, passes: MicroBatch
     for block in passes.blocks(policy, turns):
         part = select(turns, block.rows)
         with policy.use(None):
-            hidden = policy.hidden(part, slice(None))
+            hidden = policy.hidden(part)
         parts.append(hidden[torch.arange(len(hidden), device=hidden.device), part.prompt_length - 1].float())
         blocks.append(block.rows)
     return in_order(blocks, parts)
@@ -269,8 +268,8 @@ def _read(
     for block in passes.blocks(policy, turns):
         part = select(turns, block.rows)
         with policy.use(None):
-            hidden = policy.hidden(part, slice(None))
-            scores = policy.token_scores(hidden, part, slice(None), temperature)
+            hidden = policy.hidden(part)
+            scores = policy.token_scores(hidden, part, temperature)
         yield block.rows, part, hidden, scores
 
 

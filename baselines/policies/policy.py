@@ -188,40 +188,39 @@ class SharedBasePolicy(nn.Module):
         """The width H of the backbone's last hidden states."""
         return int(self.causal_lm.config.get_text_config().hidden_size)
 
-    def hidden(self, turns: AgentTurns, rows: slice) -> Tensor:
+    def hidden(self, turns: AgentTurns) -> Tensor:
         """Return the last hidden states of prompt and action under the active policy, [n, L, H].
 
-        Args:
-            turns: The turns of an agent, on the policy's device.
-            rows: The n turns to read. They are padded to the longest of them, not to the longest of the batch.
-        """
-        mask = turns.token_mask[rows]
-        length = longest(mask)
-        ids = turns.tokens[rows, :length]
-        return self.backbone(input_ids=ids, attention_mask=mask[:, :length].long(), use_cache=False).last_hidden_state
+        L is the length of the longest of these turns; padding beyond it is not read.
 
-    def token_scores(self, hidden: Tensor, turns: AgentTurns, rows: slice, temperature: float) -> TokenScores:
+        Args:
+            turns: n turns of an agent, on the policy's device.
+        """
+        length = longest(turns.token_mask)
+        ids, mask = turns.tokens[:, :length], turns.token_mask[:, :length].long()
+        return self.backbone(input_ids=ids, attention_mask=mask, use_cache=False).last_hidden_state
+
+    def token_scores(self, hidden: Tensor, turns: AgentTurns, temperature: float) -> TokenScores:
         """Return the scores of the action's tokens.
 
         Args:
             hidden: [n, L, H], what ``hidden()`` returned.
-            turns: The turns of an agent, on the policy's device.
-            rows: The n turns of ``hidden``.
+            turns: The n turns of ``hidden``.
             temperature: The sampling temperature, which the logits are divided by.
         """
-        mask = turns.action_mask[rows]
+        mask = turns.action_mask
         row, step = true_positions(mask)
-        at = turns.prompt_length[rows][row] + step
+        at = turns.prompt_length[row] + step
         # Only the positions that predict action tokens go through the head.
-        states, chosen = hidden[row, at - 1], turns.tokens[rows][row, at]
+        states, chosen = hidden[row, at - 1], turns.tokens[row, at]
         positions = chunk_positions(self.head.weight.shape[0])
         scores = chosen_scores(self._head_function(), states, chosen, temperature, positions)
         blank = torch.zeros(mask.shape, device=mask.device)
         return TokenScores(*(blank.index_put((row, step), of_tokens) for of_tokens in scores))
 
-    def scores(self, turns: AgentTurns, rows: slice, temperature: float) -> TokenScores:
+    def scores(self, turns: AgentTurns, temperature: float) -> TokenScores:
         """Return ``token_scores`` after a forward pass."""
-        return self.token_scores(self.hidden(turns, rows), turns, rows, temperature)
+        return self.token_scores(self.hidden(turns), turns, temperature)
 
     @property
     def context_length(self) -> int | None:
@@ -288,12 +287,12 @@ def true_positions(mask: Tensor) -> tuple[Tensor, Tensor]:
     return everywhere // mask.shape[1], everywhere % mask.shape[1]
 
 
-def predicting_positions(turns: AgentTurns, rows: slice) -> Tensor:
+def predicting_positions(turns: AgentTurns) -> Tensor:
     """Return [n, T], the position that predicts each action token: prompt_length - 1 + j for token j.
 
     Positions of padded tokens are clamped into the sequence; their scores must be masked.
     """
     mask = turns.action_mask
     steps = torch.arange(mask.shape[1], device=mask.device)
-    at = turns.prompt_length[rows].unsqueeze(-1) - 1 + steps
-    return at.clamp(max=longest(turns.token_mask[rows]) - 1)
+    at = turns.prompt_length.unsqueeze(-1) - 1 + steps
+    return at.clamp(max=longest(turns.token_mask) - 1)

@@ -129,7 +129,7 @@ class Actor:
         rows, parts = [], []
         with policy.use(agent):
             for block in self.passes.blocks(policy, turns):
-                parts.append(policy.scores(select(turns, block.rows), slice(None), self.temperature).logprobs)
+                parts.append(policy.scores(select(turns, block.rows), self.temperature).logprobs)
                 rows.append(block.rows)
         return in_order(rows, parts)
 
@@ -259,7 +259,7 @@ class Actor:
         self, policy: SharedBasePolicy, turns: AgentTurns, data: AgentData, rows: Tensor, weights: LossWeights
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """Return the weighted loss of some turns, and its parts. ``rows`` are the turns' rows in ``data``."""
-        scores = policy.scores(turns, slice(None), self.temperature)
+        scores = policy.scores(turns, self.temperature)
         # Of normalised log-probabilities: only with normalization="sum" is this ratio an importance weight.
         ratio = (self.decision_logprobs(scores.logprobs, turns) - data.old[rows]).exp()
         factor = data.factor[rows].unsqueeze(-1).expand_as(ratio)

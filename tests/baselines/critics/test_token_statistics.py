@@ -39,10 +39,10 @@ def turns_of(tokens, prompt_length):
 
 
 def message_of(policy, tokens):
-    turns, rows = turns_of(tokens, 4), slice(0, len(tokens))
+    turns = turns_of(tokens, 4)
     with torch.no_grad(), policy.use(None):
-        hidden = policy.hidden(turns, rows)
-        return turn_features(hidden, policy.token_scores(hidden, turns, rows, 1.0), turns, rows)[1]
+        hidden = policy.hidden(turns)
+        return turn_features(hidden, policy.token_scores(hidden, turns, 1.0), turns)[1]
 
 
 @pytest.mark.parametrize("change", ["shuffled", "replaced"])
@@ -76,7 +76,7 @@ def test_no_statistic_is_at_a_bound(length):
     more = TokenScores(*(1.1 * x for x in scores))
     turns = turns_of(torch.zeros(N, 1 + length, dtype=torch.long), 1)
     hidden = torch.zeros(N, 1 + length, H)
-    a, b = (turn_features(hidden, s, turns, slice(0, N))[1][:, MESSAGE_STATES * H :] for s in (scores, more))
+    a, b = (turn_features(hidden, s, turns)[1][:, MESSAGE_STATES * H :] for s in (scores, more))
     in_nats = slice(0, 8)
     assert a.shape == (N, MESSAGE_STATISTICS) and float(a.abs().max()) < 8
     assert bool(((b - a).abs() > 1e-3)[:, in_nats].any(0).all())

@@ -42,7 +42,7 @@ def test_the_training_path_has_the_samplers_log_probabilities_at_the_same_temper
     for prompt, found in zip(prompts, engine.generate("b_0", prompts, uniforms), strict=True):
         with torch.no_grad(), policy.use("b_0"):
             turn = one_turn(prompt, found.action_ids)
-            scored = policy.scores(turn, slice(0, 1), HALF).logprobs[0]
+            scored = policy.scores(turn, HALF).logprobs[0]
         torch.testing.assert_close(
             scored, torch.tensor(found.logprobs), rtol=0, atol=1e-5,
             msg=lambda text: f"sampler and training path use different temperatures\n{text}",

@@ -79,7 +79,7 @@ class Case:
     def logprobs(self, agent: str | None) -> Tensor:
         """Return the log-probabilities [n, T] of the sampled tokens by the training path."""
         with self.policy.use(agent):
-            return self.policy.scores(self.turns, slice(0, len(PROMPTS)), TEMPERATURE).logprobs
+            return self.policy.scores(self.turns, TEMPERATURE).logprobs
 
 
 FAST = ("llama", "qwen3", "gemma2", "gemma3_text", "granite", "gpt2", "lfm2", "mixtral")

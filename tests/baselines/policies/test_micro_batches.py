@@ -107,8 +107,8 @@ class Exhausted:
         self.rows, self.error, self.sizes = rows, error, []
         original = SharedBasePolicy.token_scores
 
-        def token_scores(policy, hidden, turns, which, temperature):
-            scores = original(policy, hidden, turns, which, temperature)
+        def token_scores(policy, hidden, turns, temperature):
+            scores = original(policy, hidden, turns, temperature)
             self.sizes.append(len(hidden))
             if len(hidden) > self.rows and len(self.sizes) > spared:
                 raise self.error

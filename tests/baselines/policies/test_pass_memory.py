@@ -42,7 +42,7 @@ def saved_bytes(policy, on):
         checkpointed(policy.causal_lm, on=on),
         torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor),
     ):
-        scores = policy.scores(turns, slice(None), 1.0)
+        scores = policy.scores(turns, 1.0)
         _ = scores.logprobs.sum() + scores.entropy.sum()
     return sum(tensor.untyped_storage().nbytes() for tensor in kept.values())
 

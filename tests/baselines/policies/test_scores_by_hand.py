@@ -11,7 +11,7 @@ from tests.baselines.ppo.bigram import HALF, A, B, C, bigram_policy, duo_batch, 
 
 def scores(policy, agent, turns, temperature):
     with torch.no_grad(), policy.use(agent):
-        return policy.scores(turns, slice(0, len(turns)), temperature)
+        return policy.scores(turns, temperature)
 
 
 def test_the_log_probability_of_a_token_is_read_at_the_position_before_it():

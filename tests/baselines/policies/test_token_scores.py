@@ -42,7 +42,7 @@ def in_chunks(monkeypatch: pytest.MonkeyPatch, positions: int) -> None:
 
 def scores_and_gradients(policy: SharedBasePolicy) -> tuple[list[Tensor], list[Tensor]]:
     with policy.use("x_0"):
-        scores = policy.scores(turns(), slice(0, len(ACTIONS)), TEMPERATURE)
+        scores = policy.scores(turns(), TEMPERATURE)
     # outside of the block: the backward pass must not compute another model's logits again
     parameters = policy.adapter_parameters("x_0")
     loss = (scores.logprobs * torch.arange(9)).sum() - 0.1 * scores.entropy.sum()
@@ -76,7 +76,7 @@ def test_the_head_reads_the_positions_of_action_tokens_once(monkeypatch):
     policy, read = policy_of("llama", LoraSettings(2, 4)), []
     policy.head.register_forward_hook(lambda module, inputs, output: read.append(inputs[0].shape[:-1].numel()))
     with torch.no_grad(), policy.use("x_0"):
-        policy.scores(turns(), slice(0, len(ACTIONS)), TEMPERATURE)
+        policy.scores(turns(), TEMPERATURE)
     assert read == [sum(ACTIONS)]
 
 
@@ -87,14 +87,14 @@ def test_the_graph_keeps_hidden_states_but_the_logits_of_no_chunk(monkeypatch):
         in_chunks(monkeypatch, positions)
         policy, data, sizes = policy_of("llama", LoraSettings(2, 4)), turns(), []
         with policy.use("x_0"):
-            hidden = policy.hidden(data, slice(0, len(ACTIONS)))
+            hidden = policy.hidden(data)
 
             def pack(tensor: Tensor, sizes: list[int] = sizes) -> Tensor:
                 sizes.append(tensor.numel() if tensor.shape[-1] == VOCABULARY else 0)
                 return tensor
 
             with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-                policy.token_scores(hidden, data, slice(0, len(ACTIONS)), TEMPERATURE)
+                policy.token_scores(hidden, data, TEMPERATURE)
         saved[positions] = sum(sizes)
     assert saved[4] == 0 and saved[19] >= 2 * sum(ACTIONS) * VOCABULARY
 
@@ -103,7 +103,7 @@ def test_turns_without_actions_have_empty_scores():
     policy = policy_of("llama", LoraSettings(2, 4))
     data = padded_turns([Generation((3, 4), (), (), "", False)])
     with policy.use(None):
-        scores = policy.scores(data, slice(0, 1), TEMPERATURE)
+        scores = policy.scores(data, TEMPERATURE)
     assert all(x.shape == (1, 0) for x in scores)
 
 
@@ -118,7 +118,7 @@ def test_scores_are_computed_on_the_policys_device(name, lora):
     assert policy.device == torch.device("meta")
     assert {p.device.type for p in policy.parameters()} == {"meta"}
     with policy.use("x_0"):
-        scores = policy.scores(data, slice(0, len(ACTIONS)), TEMPERATURE)
+        scores = policy.scores(data, TEMPERATURE)
         (scores.logprobs.sum() + scores.entropy.sum()).backward()
     assert all(x.device == policy.device and x.shape == data.action_mask.shape for x in scores)
     assert any(p.grad is not None for p in policy.adapter_parameters("x_0"))

@@ -136,9 +136,9 @@ def test_a_new_team_equals_the_reference(make_setup):
     setup = make_setup(perturb=0.0)
     turns = setup.batch.turns["actor_0"]
     with torch.no_grad(), setup.policy.use("actor_0"):
-        mine = setup.policy.scores(turns, slice(0, len(turns)), 1.0).logprobs
+        mine = setup.policy.scores(turns, 1.0).logprobs
     with torch.no_grad(), setup.policy.use(None):
-        reference = setup.policy.scores(turns, slice(0, len(turns)), 1.0).logprobs
+        reference = setup.policy.scores(turns, 1.0).logprobs
     assert torch.equal(mine, reference)
 
 
