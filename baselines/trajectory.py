@@ -114,7 +114,7 @@ class Batch:
         label: [B, K] integers, what is known of the episode before a turn (``Task.progress``); None without labels.
         views: The final views of the truncated episodes; None if no episode was truncated.
         reply_score: [B, K] score of each turn's own reply; None if replies were not scored.
-        critic_turns: Agent -> its turns and final view as the critic reads them; None if it reads what the agents read.
+        critic_turns: Agent -> its turns as the critic reads them, in the order of ``turns``; None if it reads those.
     """
 
     agents: tuple[str, ...]

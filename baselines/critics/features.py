@@ -184,20 +184,20 @@ def read_reference(
     logprobs = {}
     for agent, turns in batch.turns.items():
         own = policy.of(agent)
-        blocks, parts = [], []
-        for block, part, hidden, scores in _read(own, inputs[agent], temperature, passes):
-            index = turns.episode[block], turns.slot[block]
+        rows, parts = [], []
+        for chosen, part, hidden, scores in _read(own, inputs[agent], temperature, passes):
+            index = part.episode, part.slot
             at_prompt, at_message, inside = turn_features(hidden, scores, part)
             prompt[(*index, slice(at_prompt.shape[-1]))] = at_prompt.to(prompt.dtype)
             message[(*index, slice(at_message.shape[-1]))] = at_message.to(message.dtype)
             if within is not None:
                 within[(*index, slice(inside.shape[1]), slice(inside.shape[2]))] = inside.to(within.dtype)
-            blocks.append(block)
+            rows.append(chosen)
             parts.append(scores.logprobs)
         if inputs is not batch.turns:
-            found = [(block, scores.logprobs) for block, _, _, scores in _read(own, turns, temperature, passes)]
-            blocks, parts = [block for block, _ in found], [part for _, part in found]
-        logprobs[agent] = in_order(blocks, parts) if parts else turns.behaviour
+            found = [(chosen, scores.logprobs) for chosen, _, _, scores in _read(own, turns, temperature, passes)]
+            rows, parts = [chosen for chosen, _ in found], [part for _, part in found]
+        logprobs[agent] = in_order(rows, parts) if parts else turns.behaviour
     features = TurnFeatures(
         prompt, message, batch.mask, batch.agent_index, batch.round_index, target, decisions, within, history, length
     )
@@ -251,26 +251,26 @@ def _tokens(batch: Batch, turns: dict[str, AgentTurns]) -> tuple[Tensor, Tensor]
 
 def _prompt_ends(policy: SharedBasePolicy, turns: AgentTurns, passes: MicroBatches) -> Tensor:
     """Return the reference model's hidden states [N, H] at the ends of the prompts."""
-    blocks, parts = [], []
-    for block in passes.blocks(policy, turns):
-        part = select(turns, block.rows)
+    rows, parts = [], []
+    for micro_batch in passes.split(policy, turns):
+        part = select(turns, micro_batch.rows)
         with policy.use(None):
             hidden = policy.hidden(part)
+        rows.append(micro_batch.rows)
         parts.append(hidden[torch.arange(len(hidden), device=hidden.device), part.prompt_length - 1].float())
-        blocks.append(block.rows)
-    return in_order(blocks, parts)
+    return in_order(rows, parts)
 
 
 def _read(
     policy: SharedBasePolicy, turns: AgentTurns, temperature: float, passes: MicroBatches
 ) -> Iterator[tuple[Tensor, AgentTurns, Tensor, TokenScores]]:
     """Yield the rows of each pass, their turns, and the reference model's hidden states and token scores."""
-    for block in passes.blocks(policy, turns):
-        part = select(turns, block.rows)
+    for micro_batch in passes.split(policy, turns):
+        part = select(turns, micro_batch.rows)
         with policy.use(None):
             hidden = policy.hidden(part)
             scores = policy.token_scores(hidden, part, temperature)
-        yield block.rows, part, hidden, scores
+        yield micro_batch.rows, part, hidden, scores
 
 
 def decision_mask(batch: Batch, config: LearnerConfig) -> Tensor:

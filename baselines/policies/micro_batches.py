@@ -29,7 +29,6 @@ CPU_PASS_GIB = 2.0
 BUSY_TOKENS = 2048
 """Tokens in a pass that keep an accelerator busy; with fewer, "auto" turns gradient checkpointing on."""
 GIB = 2**30
-# Messages of torch's allocators, and of cuBLAS if it cannot allocate its workspace.
 _T = TypeVar("_T")
 log = logging.getLogger("baselines")
 
@@ -43,12 +42,12 @@ class PassLimits(NamedTuple):
 
     Attributes:
         gib: Memory of a pass by the formula of ``PassMemory.peak``, in GiB.
-        rows: Largest number of turns.
+        turns: Largest number of turns.
         checkpointing: Gradient checkpointing: "on", "off", or "auto" for passes of long turns only (``MicroBatches``).
     """
 
     gib: float = CPU_PASS_GIB
-    rows: int = 128
+    turns: int = 128
     checkpointing: Checkpointing = "auto"
 
 
@@ -65,12 +64,17 @@ class MicroBatch(NamedTuple):
 
 
 class _Tried(NamedTuple):
-    """Size of the pass that is in progress: turns, tokens of the longest, calculated bytes, checkpointing.
+    """The pass that is in progress.
 
-    ``may_checkpoint`` tells whether the settings and the model allow checkpointing.
+    Attributes:
+        turns: Number of turns.
+        length: Tokens of the longest of them.
+        bytes: Memory by the formula.
+        checkpointing: Whether it is checkpointed.
+        may_checkpoint: Whether the settings and the model allow checkpointing.
     """
 
-    rows: int
+    turns: int
     length: int
     bytes: int
     checkpointing: bool
@@ -101,7 +105,7 @@ class MicroBatches:
     def __post_init__(self) -> None:
         self.budget = int(self.limits.gib * GIB)
 
-    def blocks(self, policy: SharedBasePolicy, turns: AgentTurns) -> Iterator[MicroBatch]:
+    def split(self, policy: SharedBasePolicy, turns: AgentTurns) -> Iterator[MicroBatch]:
         """Yield the passes that cover all turns. Turns on the meta device, which have no lengths, are one pass.
 
         Args:
@@ -121,8 +125,8 @@ class MicroBatches:
         while waiting:
             on = possible and self.checkpoints(memory, lengths[waiting[0]], actions[waiting[0]], self._device)
             rows, size = self._fill(memory, waiting, lengths, actions, on)
-            may = possible and self.limits.checkpointing != "off"
-            self._tried = _Tried(len(rows), lengths[rows[0]], size, on, may)
+            may_checkpoint = possible and self.limits.checkpointing != "off"
+            self._tried = _Tried(len(rows), lengths[rows[0]], size, on, may_checkpoint)
             yield MicroBatch(torch.tensor(sorted(rows), device=device), on)
             waiting = waiting[len(rows) :]
 
@@ -131,12 +135,12 @@ class MicroBatches:
     ) -> tuple[Sequence[int], int]:
         """Return the first of the waiting turns that fit one pass, at least one, and the bytes of that pass."""
         longest, total = lengths[waiting[0]], actions[waiting[0]]
-        if len(waiting) <= self.limits.rows:  # the common case of a small model: everything fits
+        if len(waiting) <= self.limits.turns:  # the common case of a small model: everything fits
             whole = memory.peak(len(waiting), longest, sum(actions[row] for row in waiting), checkpointing=on)
             if whole <= self.budget:
                 return waiting, whole
         size, count = memory.peak(1, longest, total, checkpointing=on), 1
-        for row in waiting[1 : self.limits.rows]:
+        for row in waiting[1 : self.limits.turns]:
             total += actions[row]
             larger = memory.peak(count + 1, longest, total, checkpointing=on)
             if larger > self.budget:
@@ -155,7 +159,7 @@ class MicroBatches:
         """
         if self.limits.checkpointing != "auto":
             return self.limits.checkpointing == "on"
-        wanted = 1 if device == "cpu" else max(1, min(self.limits.rows, BUSY_TOKENS // length))
+        wanted = 1 if device == "cpu" else max(1, min(self.limits.turns, BUSY_TOKENS // length))
         return memory.peak(wanted, length, wanted * actions, checkpointing=False) > self.budget
 
     def _can_checkpoint(self, policy: SharedBasePolicy) -> bool:
@@ -167,11 +171,11 @@ class MicroBatches:
             return False
 
     def repeat(self, work: Callable[[], _T]) -> _T:
-        """Return what ``work`` returns. After an out-of-memory error, halve the pass that failed and start it again.
+        """Return what ``work`` returns. After an out-of-memory error, halve the budget of a pass and call it again.
 
         Args:
-            work: A function that iterates over ``blocks``. It may be started several times, so each start has to
-                discard what an unfinished one left behind, such as accumulated gradients.
+            work: A function that iterates over the passes of ``split``. It may be called several times, so it has to
+                discard first what a failed call left behind, such as accumulated gradients.
 
         Raises:
             MemoryExhausted: The pass that failed consisted of one turn, with gradient checkpointing if the settings and
@@ -189,7 +193,7 @@ class MicroBatches:
 
     def _halve(self, reason: str) -> None:
         tried = self._tried
-        if tried is None or (tried.rows == 1 and (tried.checkpointing or not tried.may_checkpoint)):
+        if tried is None or (tried.turns == 1 and (tried.checkpointing or not tried.may_checkpoint)):
             turn = f" of {tried.length} tokens" if tried else ""
             raise MemoryExhausted(
                 f"out of memory with a single turn{turn} in a pass ({reason}): expected more memory, a smaller model, "
@@ -201,7 +205,7 @@ class MicroBatches:
         free_cache(self._device)
         log.warning(
             "out of memory in a pass of %d turns of up to %d tokens (%s): from now on a pass is limited to %.3g GiB",
-            tried.rows, tried.length, reason, self.budget / GIB,
+            tried.turns, tried.length, reason, self.budget / GIB,
         )  # fmt: skip
 
     def state_dict(self) -> dict[str, Any]:
@@ -227,11 +231,11 @@ def pass_memory(policy: SharedBasePolicy) -> PassMemory:
     return PassMemory(shape_of(model.config), 2 if sixteen_bit else 4, rank, eager)
 
 
-def in_order(blocks: Sequence[Tensor], parts: Sequence[Tensor]) -> Tensor:
-    """Return [N, ...], what passes computed for their rows, in the order of the rows.
+def in_order(rows: Sequence[Tensor], parts: Sequence[Tensor]) -> Tensor:
+    """Return the results of all passes, [N, ...], in the order of the turns.
 
     Args:
-        blocks: The rows [n] of each pass.
-        parts: The results [n, ...] of each pass.
+        rows: [n] for each pass, the rows of its turns.
+        parts: [n, ...] for each pass, its results.
     """
-    return torch.cat(list(parts))[torch.argsort(torch.cat(list(blocks)))]
+    return torch.cat(list(parts))[torch.argsort(torch.cat(list(rows)))]

@@ -128,9 +128,9 @@ class Actor:
         policy = self.policy.of(agent)
         rows, parts = [], []
         with policy.use(agent):
-            for block in self.passes.blocks(policy, turns):
-                parts.append(policy.scores(select(turns, block.rows), self.temperature).logprobs)
-                rows.append(block.rows)
+            for micro_batch in self.passes.split(policy, turns):
+                rows.append(micro_batch.rows)
+                parts.append(policy.scores(select(turns, micro_batch.rows), self.temperature).logprobs)
         return in_order(rows, parts)
 
     def decision_logprobs(self, tokens: Tensor, turns: AgentTurns) -> Tensor:
@@ -242,14 +242,14 @@ class Actor:
     def _accumulate_passes(
         self, adapter: str, subset: AgentTurns, data: AgentData, chosen: Tensor, weights: LossWeights
     ) -> dict[str, float]:
-        """``_accumulate`` with the present passes. It starts from no gradient, so it may be started again."""
+        """Do what ``_accumulate`` does, once. The gradient is zeroed first, so a failed call can be repeated."""
         self.optimizers[adapter].zero_grad(set_to_none=True)
         policy = self.policy.of(self.policy.blocks[adapter][0])
         total: dict[str, float] = {}
-        for block in self.passes.blocks(policy, subset):
-            share = LossWeights(weights.decisions[block.rows], weights.tokens[block.rows])
-            with checkpointed(policy.causal_lm, on=block.checkpointing):
-                loss, stats = self._loss(policy, select(subset, block.rows), data, chosen[block.rows], share)
+        for rows, checkpointing in self.passes.split(policy, subset):
+            share = LossWeights(weights.decisions[rows], weights.tokens[rows])
+            with checkpointed(policy.causal_lm, on=checkpointing):
+                loss, stats = self._loss(policy, select(subset, rows), data, chosen[rows], share)
                 self.scalers[adapter].scale(loss).backward()
             for name, value in {**stats, "loss": loss}.items():
                 total[name] = total.get(name, 0.0) + float(value.detach())

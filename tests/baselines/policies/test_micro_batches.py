@@ -41,20 +41,20 @@ def turns_of(prompts, reply=6, vocabulary=8):
 PROMPTS = [40, 3, 12, 3, 39, 12, 5, 44, 3, 11]
 
 
-def limits_for(policy, rows, length, **other):
+def limits_for(policy, turns, length, **other):
     """Return limits whose budget is exactly that of this pass."""
-    size = pass_memory(policy).peak(rows, length + 6, rows * 6, checkpointing=False)
+    size = pass_memory(policy).peak(turns, length + 6, turns * 6, checkpointing=False)
     return PassLimits(gib=size / 2**30, **other)
 
 
 def test_passes_cover_every_turn_once_fit_the_budget_and_hold_turns_of_similar_length(duo):
     turns, memory = turns_of(PROMPTS), pass_memory(duo.policy)
     passes = MicroBatches(limits_for(duo.policy, 3, 44))
-    blocks = list(passes.blocks(duo.policy, turns))
-    rows = [block.rows.tolist() for block in blocks]
+    micro_batches = list(passes.split(duo.policy, turns))
+    rows = [micro_batch.rows.tolist() for micro_batch in micro_batches]
     assert sorted(row for own in rows for row in own) == list(range(10))
     assert rows[0] == [0, 4, 7]  # the three longest, in their own order
-    assert not any(block.checkpointing for block in blocks)
+    assert not any(micro_batch.checkpointing for micro_batch in micro_batches)
     for own in rows:
         longest = max(PROMPTS[i] for i in own) + 6
         assert memory.peak(len(own), longest, len(own) * 6, checkpointing=False) <= passes.budget
@@ -63,26 +63,26 @@ def test_passes_cover_every_turn_once_fit_the_budget_and_hold_turns_of_similar_l
 
 
 def test_turns_that_fit_one_pass_keep_their_order(duo):
-    (only,) = MicroBatches().blocks(duo.policy, turns_of(PROMPTS))
+    (only,) = MicroBatches().split(duo.policy, turns_of(PROMPTS))
     assert only.rows.tolist() == list(range(10))
 
 
 def test_the_number_of_turns_has_a_limit_of_its_own(duo):
-    blocks = MicroBatches(PassLimits(rows=4)).blocks(duo.policy, turns_of(PROMPTS))
-    assert [len(block.rows) for block in blocks] == [4, 4, 2]
+    micro_batches = MicroBatches(PassLimits(turns=4)).split(duo.policy, turns_of(PROMPTS))
+    assert [len(micro_batch.rows) for micro_batch in micro_batches] == [4, 4, 2]
 
 
 def test_log_probabilities_are_in_the_order_of_the_turns_whatever_the_passes(duo):
     learner = Learner(duo.policy, arm("ippo"), temperature=1.0, seed=0)
     turns = turns_of(PROMPTS)
     whole = learner.actor.token_logprobs("actor_0", turns)
-    learner.actor.passes = MicroBatches(PassLimits(rows=3))
+    learner.actor.passes = MicroBatches(PassLimits(turns=3))
     torch.testing.assert_close(learner.actor.token_logprobs("actor_0", turns), whole, rtol=1e-5, atol=1e-5)
 
 
 def test_in_order_undoes_the_division():
-    blocks = [torch.tensor([1, 4]), torch.tensor([0, 2, 3])]
-    torch.testing.assert_close(in_order(blocks, [b * 10.0 for b in blocks]), torch.arange(5) * 10.0)
+    rows = [torch.tensor([1, 4]), torch.tensor([0, 2, 3])]
+    torch.testing.assert_close(in_order(rows, [own * 10.0 for own in rows]), torch.arange(5) * 10.0)
 
 
 # ---- gradient checkpointing
@@ -92,7 +92,7 @@ def test_in_order_undoes_the_division():
 def test_auto_checkpoints_the_turns_of_which_one_alone_would_not_fit(duo, setting, expected):
     turns = turns_of([400, 3, 4, 5])
     limits = limits_for(duo.policy, 1, 200, checkpointing=setting)
-    found = [block.checkpointing for block in MicroBatches(limits).blocks(duo.policy, turns)]
+    found = [micro_batch.checkpointing for micro_batch in MicroBatches(limits).split(duo.policy, turns)]
     assert sorted(set(found), reverse=True) == expected
     assert found[0] == (setting != "off")  # the longest turn comes first
 
@@ -101,16 +101,16 @@ def test_auto_checkpoints_the_turns_of_which_one_alone_would_not_fit(duo, settin
 
 
 class Exhausted:
-    """The head fails for more than ``rows`` turns. The first ``spared`` passes succeed, so there are gradients then."""
+    """The head fails for more than ``most`` turns. The first ``spared`` passes succeed, so there are gradients then."""
 
-    def __init__(self, monkeypatch, rows, error, spared=1):
-        self.rows, self.error, self.sizes = rows, error, []
+    def __init__(self, monkeypatch, most, error, spared=1):
+        self.error, self.sizes = error, []
         original = SharedBasePolicy.token_scores
 
         def token_scores(policy, hidden, turns, temperature):
             scores = original(policy, hidden, turns, temperature)
             self.sizes.append(len(hidden))
-            if len(hidden) > self.rows and len(self.sizes) > spared:
+            if len(hidden) > most and len(self.sizes) > spared:
                 raise self.error
             return scores
 
@@ -119,8 +119,8 @@ class Exhausted:
 
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA out of memory"), RuntimeError(ALLOCATOR)])
 def test_an_exhausted_memory_is_answered_by_smaller_passes_with_the_same_gradient(duo, monkeypatch, caplog, error):
-    def trained(rows, fails):
-        learner = Learner(duo.policy, arm("ippo"), temperature=1.0, seed=0, limits=PassLimits(rows=rows))
+    def trained(turns, fails):
+        learner = Learner(duo.policy, arm("ippo"), temperature=1.0, seed=0, limits=PassLimits(turns=turns))
         data, _ = learner._agent_data(duo.batch, "actor_0", *_read(learner, duo.batch))
         with duo.policy.use("actor_0"), monkeypatch.context() as patch:
             fake = Exhausted(patch, 6 if fails else 128, error)
@@ -194,7 +194,7 @@ def test_the_cache_of_any_accelerator_is_emptied(duo, monkeypatch, device):
     emptied = []
     monkeypatch.setattr(getattr(torch, device), "empty_cache", lambda: emptied.append(device))
     passes = MicroBatches()
-    list(passes.blocks(duo.policy, turns_of(PROMPTS)))
+    list(passes.split(duo.policy, turns_of(PROMPTS)))
     passes._device = device
     passes._halve("out of memory")
     assert emptied == [device]
@@ -218,7 +218,7 @@ def test_other_errors_are_no_exhausted_memory(duo):
 
 def test_a_smaller_budget_is_kept_in_the_checkpoint_for_the_same_limit(duo):
     passes = MicroBatches()
-    list(passes.blocks(duo.policy, turns_of(PROMPTS)))
+    list(passes.split(duo.policy, turns_of(PROMPTS)))
     passes.budget, passes.out_of_memory = 1000, 2
     same, other = MicroBatches(), MicroBatches(PassLimits(gib=1.0))
     for resumed in (same, other):

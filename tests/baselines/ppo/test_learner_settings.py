@@ -64,9 +64,9 @@ def test_at_token_level_the_factor_is_the_action_level_one_for_every_token(duo, 
     assert metrics["agents"]["actor_0"]["factor_ess"] < 1
 
 
-def gradient(setup, learner, data, rows):
-    """Return the gradient of the second agent's adapter on all of its data, accumulated in passes of ``rows`` turns."""
-    learner.actor.passes = MicroBatches(PassLimits(rows=rows))
+def gradient(setup, learner, data, turns):
+    """Return the gradient of the second agent's adapter on all of its data, accumulated in passes of so many turns."""
+    learner.actor.passes = MicroBatches(PassLimits(turns=turns))
     with setup.policy.use("actor_0"):
         learner.actor._accumulate("actor_0", data, torch.arange(len(data.turns)))
     found = [p.grad.clone() for p in setup.policy.adapter_parameters("actor_0")]
@@ -81,20 +81,20 @@ def test_splitting_a_minibatch_into_passes_changes_no_gradient(duo, training_dat
     learner.update(duo.play_groups(8) if name == "magrpo" else duo.batch)
     for aggregation in ("token_mean", "turn_mean", "agent_balanced"):
         learner.actor.config = replace(learner.config, loss_aggregation=aggregation)
-        whole, in_blocks = (gradient(duo, learner, training_data["actor_0"], rows) for rows in (128, 5))
+        whole, in_passes = (gradient(duo, learner, training_data["actor_0"], turns) for turns in (128, 5))
         assert whole.norm() > 1e-3
-        torch.testing.assert_close(whole, in_blocks, rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(whole, in_passes, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["marft", "marft_token"])
 def test_the_loss_is_a_mean_and_includes_the_factor(duo, training_data, name):
-    """Before the first step every ratio is 1: with advantages of 1 and M = 2 the loss is -2, in blocks of any size."""
+    """Before the first step every ratio is 1: with advantages of 1 and M = 2 the loss is -2, in passes of any size."""
     training_data.train = lambda actor, adapter, data: {}
     learner = learner_of(duo, name, kl_coefficient=0.0, minibatches=2)
     learner.update(duo.batch)
     data = training_data["actor_0"]
     data = replace(data, factor=torch.full((32,), 2.0), advantage=torch.ones_like(data.advantage))
-    learner.actor.passes = MicroBatches(PassLimits(rows=5))
+    learner.actor.passes = MicroBatches(PassLimits(turns=5))
     with duo.policy.use("actor_0"):
         stats = learner.actor._accumulate("actor_0", data, torch.arange(3, 20))
     assert stats["policy_loss"] == pytest.approx(-2.0, rel=1e-5) and stats["clip_fraction"] == 0.0

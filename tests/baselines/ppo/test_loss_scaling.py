@@ -26,7 +26,7 @@ def actor_of(dtype, temperature=1.0):
     base.requires_grad_(False)
     policy = SharedBasePolicy(base, ["one"], LoraSettings(), 0)
     config = arm("ippo").with_settings({"kl_coefficient": 0.0, "max_grad_norm": 1e6, "epochs": 1, "minibatches": 1})
-    passes = MicroBatches(PassLimits(rows=3))
+    passes = MicroBatches(PassLimits(turns=3))
     return Actor(policy, config, temperature=temperature, passes=passes, generator=torch.Generator().manual_seed(0))
 
 
