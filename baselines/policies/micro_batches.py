@@ -34,7 +34,7 @@ log = logging.getLogger("baselines")
 
 
 class MemoryExhausted(RunError):
-    """One turn alone does not fit the memory."""
+    """The memory does not hold the smallest pass: one turn, or what is needed before the first pass."""
 
 
 class PassLimits(NamedTuple):
@@ -179,9 +179,10 @@ class MicroBatches:
 
         Raises:
             MemoryExhausted: The pass that failed consisted of one turn, with gradient checkpointing if the settings and
-                the model allow it.
+                the model allow it; or the memory was exhausted before the first pass, so smaller ones do not help.
         """
         while True:
+            self._tried = None
             try:
                 return work()
             except (RuntimeError, MemoryError) as error:
@@ -193,11 +194,16 @@ class MicroBatches:
 
     def _halve(self, reason: str) -> None:
         tried = self._tried
-        if tried is None or (tried.turns == 1 and (tried.checkpointing or not tried.may_checkpoint)):
-            turn = f" of {tried.length} tokens" if tried else ""
+        if tried is None:
             raise MemoryExhausted(
-                f"out of memory with a single turn{turn} in a pass ({reason}): expected more memory, a smaller model, "
-                "or shorter prompts or replies (decoding.max_prompt_tokens, decoding.max_new_tokens)"
+                f"out of memory before the first pass ({reason}): expected more memory, a smaller model, or fewer "
+                "episodes in a batch"
+            )
+        if tried.turns == 1 and (tried.checkpointing or not tried.may_checkpoint):
+            raise MemoryExhausted(
+                f"out of memory with a single turn of {tried.length} tokens in a pass ({reason}): expected more "
+                "memory, a smaller model, or shorter prompts or replies (decoding.max_prompt_tokens, "
+                "decoding.max_new_tokens)"
                 + (', or gradient_checkpointing = "auto"' if self.limits.checkpointing == "off" else "")
             )
         self.out_of_memory += 1

@@ -189,6 +189,21 @@ def test_a_single_turn_of_a_model_that_cannot_checkpoint_ends_the_run_too(duo, m
     assert "gradient_checkpointing" not in str(found.value)  # it is "auto" already
 
 
+def test_an_exhausted_memory_before_the_first_pass_ends_the_run_too(duo):
+    """Passes of an earlier batch say nothing about it, and smaller passes would not help."""
+    passes, calls = MicroBatches(), []
+    list(passes.split(duo.policy, turns_of(PROMPTS)))
+
+    def work():
+        calls.append(1)
+        assert len(calls) < 50, "the same work is tried again and again"
+        raise RuntimeError(ALLOCATOR)
+
+    with pytest.raises(MemoryExhausted, match=r"before the first pass .*DefaultCPUAllocator.*: expected more memory"):
+        passes.repeat(work)
+    assert len(calls) == 1 and passes.out_of_memory == 0
+
+
 @pytest.mark.parametrize("device", ["cuda", "mps"])
 def test_the_cache_of_any_accelerator_is_emptied(duo, monkeypatch, device):
     emptied = []
