@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from baselines.models.shape import ModelShape
-from baselines.policies.head import CHUNK_BYTES
+from baselines.policies.head import chunk_positions
 
 _LORA_LAYERS = 7  # linear layers of a decoder layer, each with an adapter: q, k, v, o, gate, up, down
 _LOGITS_COPIES = 5  # fp32 tensors of a chunk's size at the peak: logits, scaled, log-softmax, its exponential, gradient
@@ -23,16 +23,14 @@ class PassMemory:
         element: Bytes of a number in the matrix products: 2 with a 16-bit base model, else 4.
         rank: Rank of the LoRA adapter; None if all weights are trained.
         eager: Whether attention keeps the matrix of its weights, as transformers' "eager" implementation does.
-        logits_chunk: Largest size of the fp32 logits that the head holds at a time, in bytes.
     """
 
     shape: ModelShape
     element: int
     rank: int | None
     eager: bool
-    logits_chunk: int = CHUNK_BYTES
 
-    def layer(self, rows: int, length: int) -> int:
+    def layer(self, turns: int, length: int) -> int:
         """Return the bytes that one decoder layer saves for backward, for n turns of L tokens."""
         s, b = self.shape, self.element
         # The inputs of the attention and of the MLP, once for the adapters (or weight gradients) of all matrices that
@@ -45,34 +43,34 @@ class PassMemory:
         norms += 4 * (s.attention_width + s.kv_width) * s.head_norms
         # The softmax is fp32; with 16-bit products its result is saved once more in 16 bits.
         weights = s.heads * length * (4 if b == 4 else 4 + b) if self.eager else 4 * s.heads
-        return rows * length * (products + norms + weights)
+        return turns * length * (products + norms + weights)
 
-    def saved(self, rows: int, length: int, actions: int, *, checkpointing: bool) -> int:
+    def saved(self, turns: int, length: int, actions: int, *, checkpointing: bool) -> int:
         """Return the bytes of activations that the forward pass keeps until its backward pass.
 
         Args:
-            rows: n, the number of turns.
+            turns: n, the number of turns.
             length: L, tokens of the longest turn, prompt and action.
             actions: A, action tokens of all turns.
             checkpointing: Whether only the inputs of the layers are saved.
         """
         s = self.shape
         stream = self.element if self.rank is not None else 4  # the residual stream of a trained copy is fp32
-        a_layer = rows * length * stream * s.width if checkpointing else self.layer(rows, length)
+        a_layer = turns * length * stream * s.width if checkpointing else self.layer(turns, length)
         casts = 0 if checkpointing else self._cast_weights()  # those of a checkpointed layer are made again
-        return s.layers * a_layer + rows * length * 4 * s.width + self._head_saved(actions) + casts
+        return s.layers * a_layer + turns * length * 4 * s.width + self._head_saved(actions) + casts
 
-    def peak(self, rows: int, length: int, actions: int, *, checkpointing: bool) -> int:
+    def peak(self, turns: int, length: int, actions: int, *, checkpointing: bool) -> int:
         """Return the bytes at the peak of a pass: what is saved, and what one layer or the head works with.
 
         The backward pass of a layer holds gradients of about the size of what the layer saved. With checkpointing, the
-        layer is computed again first. Arguments as of ``saved``.
+        layer is computed again first. The arguments are those of ``saved``.
         """
-        layer = self.layer(rows, length) * (2 if checkpointing else 1)
-        chunk = min(actions, self._chunk_tokens()) * self.shape.vocabulary * 4 * _LOGITS_COPIES
-        return self.saved(rows, length, actions, checkpointing=checkpointing) + max(layer, chunk)
+        layer = self.layer(turns, length) * (2 if checkpointing else 1)
+        chunk = min(actions, chunk_positions(self.shape.vocabulary)) * self.shape.vocabulary * 4 * _LOGITS_COPIES
+        return self.saved(turns, length, actions, checkpointing=checkpointing) + max(layer, chunk)
 
-    def prompts(self, rows: int, length: int) -> int:
+    def prompts(self, prompts: int, length: int) -> int:
         """Return the bytes at the peak of a pass without gradient over n prompts of L tokens: those of one layer.
 
         Neither the keys and values that a rollout keeps nor the logits of the last tokens are counted.
@@ -83,14 +81,11 @@ class PassMemory:
         mlp = b * (3 if self.rank is None else 4) * s.mlp
         # Queries, output, repeated keys and values. Eager attention: scores, and the softmax's fp32 input and result.
         attention = b * 4 * s.attention_width + (s.heads * length * (b + 8) if self.eager else 0)
-        return rows * length * (stream + max(mlp, attention))
-
-    def _chunk_tokens(self) -> int:
-        return max(1, self.logits_chunk // (4 * self.shape.vocabulary))
+        return prompts * length * (stream + max(mlp, attention))
 
     def _head_saved(self, actions: int) -> int:
         """Return what the head saves: log-softmax and its exponential, or with several chunks its inputs only."""
-        if actions <= self._chunk_tokens():
+        if actions <= chunk_positions(self.shape.vocabulary):
             return actions * 8 * self.shape.vocabulary
         return actions * self.element * self.shape.width
 
