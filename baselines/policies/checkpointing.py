@@ -15,6 +15,8 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 from transformers.modeling_layers import GradientCheckpointingLayer
 
+from baselines.policies.replaced_forward import replaced_forward
+
 
 def checkpointed_layers(model: nn.Module) -> list[nn.Module]:
     """Return the outermost layers of a model that can be computed again in the backward pass.
@@ -52,24 +54,13 @@ def checkpointed(model: nn.Module, *, on: bool = True) -> Iterator[None]:
         return
     with contextlib.ExitStack() as stack:
         for layer in checkpointed_layers(model):
-            stack.enter_context(_forward_replaced(layer))
+            stack.enter_context(replaced_forward(layer, _recomputed(layer.forward)))
         yield
-
-
-@contextlib.contextmanager
-def _forward_replaced(layer: Any) -> Iterator[None]:
-    before = layer.__dict__.get("forward")  # set by libraries that wrap the forward method of an instance
-    layer.forward = _recomputed(layer.forward)
-    try:
-        yield
-    finally:
-        if before is None:
-            del layer.forward
-        else:
-            layer.forward = before
 
 
 def _recomputed(forward: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a forward method that the backward pass computes again."""
+
     @wraps(forward)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         if not torch.is_grad_enabled():

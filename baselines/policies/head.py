@@ -9,14 +9,18 @@ Axes: A positions, H the width of the hidden states, V the size of the vocabular
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 from transformers.modeling_outputs import MoeModelOutputWithPast
+
+from baselines.policies.replaced_forward import replaced_forward
+
+CHUNK_BYTES = 64 * 2**20
+"""Largest size of the fp32 logits of a chunk of positions."""
 
 
 class _TrunkOutput(MoeModelOutputWithPast):
@@ -25,10 +29,6 @@ class _TrunkOutput(MoeModelOutputWithPast):
     def __getattr__(self, name: str) -> None:
         if name.startswith("_"):
             raise AttributeError(name)
-
-
-CHUNK_BYTES = 64 * 2**20
-"""Largest size of the fp32 logits of a chunk of positions."""
 
 
 def own_logits(causal_lm: Any, states: Tensor) -> Tensor:
@@ -43,22 +43,9 @@ def own_logits(causal_lm: Any, states: Tensor) -> Tensor:
     """
     trunk = causal_lm.get_decoder()
     ids = torch.zeros((1, 1), dtype=torch.long, device=states.device)  # not read: the trunk is replaced
-    with _returning(trunk, states.unsqueeze(0)):
+    output = _TrunkOutput(last_hidden_state=states.unsqueeze(0))
+    with replaced_forward(trunk, lambda *args, **kwargs: output):
         return causal_lm(input_ids=ids, use_cache=False).logits.squeeze(0)
-
-
-@contextlib.contextmanager
-def _returning(trunk: nn.Module, states: Tensor) -> Iterator[None]:
-    """Let the trunk return ``states`` within the block, whatever it is called with."""
-    before = trunk.__dict__.get("forward")  # set by libraries that wrap the forward pass of an instance
-    trunk.forward = lambda *args, **kwargs: _TrunkOutput(last_hidden_state=states)
-    try:
-        yield
-    finally:
-        if before is None:
-            del trunk.forward
-        else:
-            trunk.forward = before
 
 
 @torch.no_grad()
@@ -88,7 +75,7 @@ def head_is_plain(causal_lm: Any) -> bool:
         found.float(), whole.float(), rtol=1e-2, atol=1e-3, equal_nan=True
     ):
         raise ValueError(f"model class {name} computes other logits from its decoder's last hidden states: {expected}")
-    # with large states, a cap on the logits that hardly changes small ones is seen, too
+    # Large states, because a cap on the logits hardly changes small ones.
     head = causal_lm.get_output_embeddings()
     largest = max(float(states.abs().max()), float(head(states).abs().max()), 1e-3)
     large = min(1e3, torch.finfo(states.dtype).max / 2 / largest) * states  # float16 ends at 65,504
