@@ -78,14 +78,7 @@ def token_gae(
     Raises:
         ValueError: If the shapes differ or two flags contradict each other.
     """
-    tensors = (rewards, values, turn_end, round_end, terminated, ended, final_values)
-    shapes = {tuple(x.shape) for x in tensors}
-    if len(shapes) != 1 or rewards.dim() != 2:
-        raise ValueError(f"gae: shapes {sorted(shapes)}: expected one shape [B, K] for all arguments")
-    if bool((terminated & ~ended).any()):
-        raise ValueError("gae: a turn is terminated but not ended; expected terminated to imply ended")
-    if bool((round_end & ~turn_end).any()):
-        raise ValueError("gae: a token ends a round but no turn; expected round_end to imply turn_end")
+    _check_sequences(rewards, values, turn_end, round_end, terminated, ended, final_values)
     d = discounts
     gamma = _by_boundary(values, turn_end, round_end, d.gamma_tok, d.gamma_in, d.gamma)
     trace = gamma * _by_boundary(values, turn_end, round_end, d.lam_tok, d.lam_in, d.lam)
@@ -96,14 +89,31 @@ def token_gae(
     for k in reversed(range(values.shape[1])):
         # Two flags, two effects. `no_bootstrap` removes the next value. `episode_end` removes the trace and replaces
         # the next value in the row, which belongs to another episode or is padding, by the episode's own final value.
-        v_next = torch.where(episode_end[:, k], final_values[:, k], following_value)
-        v_next = v_next.masked_fill(no_bootstrap[:, k], 0.0)
+        v_next = torch.where(episode_end[:, k], final_values[:, k], following_value).masked_fill(no_bootstrap[:, k], 0)
         delta = rewards[:, k] + gamma[:, k] * v_next - values[:, k]
         # masked_fill, not a product with (1 - ended): a NaN in another episode would survive the product.
         following_advantage = delta + trace[:, k] * following_advantage.masked_fill(episode_end[:, k], 0.0)
-        following_value = values[:, k]
-        advantages[:, k] = following_advantage
+        advantages[:, k], following_value = following_advantage, values[:, k]
     return advantages, advantages + values
+
+
+def _check_sequences(
+    rewards: Tensor,
+    values: Tensor,
+    turn_end: Tensor,
+    round_end: Tensor,
+    terminated: Tensor,
+    ended: Tensor,
+    final_values: Tensor,
+) -> None:
+    """Raise ValueError as ``token_gae`` does."""
+    shapes = {tuple(x.shape) for x in (rewards, values, turn_end, round_end, terminated, ended, final_values)}
+    if len(shapes) != 1 or rewards.dim() != 2:
+        raise ValueError(f"gae: shapes {sorted(shapes)}: expected one shape [B, K] for all arguments")
+    if bool((terminated & ~ended).any()):
+        raise ValueError("gae: a turn is terminated but not ended; expected terminated to imply ended")
+    if bool((round_end & ~turn_end).any()):
+        raise ValueError("gae: a token ends a round but no turn; expected round_end to imply turn_end")
 
 
 def chained_gae(
