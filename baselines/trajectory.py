@@ -188,26 +188,53 @@ def make_batch(
         ValueError: If there is no episode, or one was not graded and cannot be bootstrapped. Drop and count such
             episodes before.
     """
+    _check_graded(episodes, bootstrapped=prompt is not None)
+    columns = _columns(episodes, agents)
+    turns_of: dict[str, list[tuple[int, int]]] = {agent: [] for agent in agents}
+    for b, episode in enumerate(episodes):
+        for k, step in enumerate(episode.steps):
+            turns_of[step.request.agent].append((b, k))
+    label = reply_score = None
+    if labels is not None:
+        label = _per_turn("labels", episodes, labels, torch.zeros_like(columns["agent_index"]))
+    if reply_scores is not None:
+        reply_score = _per_turn("reply_scores", episodes, reply_scores, torch.zeros_like(columns["round_score"]))
+    return Batch(
+        **columns,
+        agents=tuple(agents),
+        turns={agent: _agent_turns(episodes, where, pad_id) for agent, where in turns_of.items()},
+        score=torch.tensor([e.score for e in episodes]),
+        group=torch.tensor([e.group for e in episodes]),
+        label=label,
+        views=None if prompt is None else _views(episodes, agents, pad_id, prompt),
+        reply_score=reply_score,
+    )
+
+
+def _check_graded(episodes: Sequence[Episode], *, bootstrapped: bool) -> None:
+    """Raise ValueError as ``make_batch`` does. bootstrapped: Whether truncated episodes can be bootstrapped."""
     if not episodes:
         raise ValueError("episodes=[]: expected at least one graded episode")
     for episode in episodes:
-        if episode.not_graded and (episode.final_state is None or prompt is None or not episode.steps):
+        if episode.not_graded and (episode.final_state is None or not bootstrapped or not episode.steps):
             raise ValueError(
                 f"the episode of problem {episode.index} was not graded ({episode.not_graded}): expected graded or "
                 "truncated episodes; drop it before make_batch"
             )
+
+
+def _columns(episodes: Sequence[Episode], agents: Sequence[str]) -> dict[str, Any]:
+    """Return the fields of ``Batch`` that have an entry for every turn, [B, K] each."""
     shape = (len(episodes), max(len(e.steps) for e in episodes))
-    indices = {name: torch.zeros(shape, dtype=torch.long) for name in ("agent", "round", "position")}
+    indices = {name: torch.zeros(shape, dtype=torch.long) for name in ("agent_index", "round_index", "position")}
     flags = {name: torch.zeros(shape, dtype=torch.bool) for name in ("mask", "round_end", "terminated", "ended")}
     round_score = torch.zeros(shape)
-    turns_of: dict[str, list[tuple[int, int]]] = {agent: [] for agent in agents}
     for b, episode in enumerate(episodes):
         rounds = [step.request.round for step in episode.steps]
         last = len(rounds) - 1
         for k, step in enumerate(episode.steps):
-            turns_of[step.request.agent].append((b, k))
-            indices["agent"][b, k] = agents.index(step.request.agent)
-            indices["round"][b, k] = rounds[k]
+            indices["agent_index"][b, k] = agents.index(step.request.agent)
+            indices["round_index"][b, k] = rounds[k]
             indices["position"][b, k] = k - rounds.index(rounds[k])
             flags["mask"][b, k] = True
             # A truncated episode would have continued in the round of its final state, which may be the present one.
@@ -218,25 +245,7 @@ def make_batch(
                 round_score[b, k] = episode.score
         flags["terminated"][b, last] = episode.terminated
         flags["ended"][b, last] = True
-    return Batch(
-        agents=tuple(agents),
-        turns={agent: _agent_turns(episodes, where, pad_id) for agent, where in turns_of.items()},
-        mask=flags["mask"],
-        agent_index=indices["agent"],
-        round_index=indices["round"],
-        position=indices["position"],
-        round_end=flags["round_end"],
-        terminated=flags["terminated"],
-        ended=flags["ended"],
-        round_score=round_score,
-        score=torch.tensor([e.score for e in episodes]),
-        group=torch.tensor([e.group for e in episodes]),
-        label=None if labels is None else _per_turn("labels", episodes, labels, torch.zeros(shape, dtype=torch.long)),
-        views=None if prompt is None else _views(episodes, agents, pad_id, prompt),
-        reply_score=None
-        if reply_scores is None
-        else _per_turn("reply_scores", episodes, reply_scores, torch.zeros(shape)),
-    )
+    return {**indices, **flags, "round_score": round_score}
 
 
 def _views(episodes: Sequence[Episode], agents: Sequence[str], pad_id: int, prompt: Prompts) -> Views | None:
