@@ -76,7 +76,7 @@ class TeamCritic:
         self.bad_steps = 0  # steps that were skipped because the loss was not finite
 
     def logits(self, features: TurnFeatures) -> Tensor:
-        """Return logits [B, K, U], each turn through its agent's network; 0 at padded turns."""
+        """Return logits [B, K, U], each turn through its agent's network; without meaning at padded turns."""
         if self.config.critic == "central":
             return self.networks[0](features, visible_turns(features.mask))
         logits = torch.zeros(features.decisions.shape, device=features.decisions.device)

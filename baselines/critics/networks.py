@@ -17,7 +17,7 @@ from baselines.critics.token_statistics import MESSAGE_STATISTICS, RUNNING_STATI
 _WIDTH = 64
 _ROUNDS = 8  # later rounds and longer distances share the last weight
 _PER_ROUND = 0.25  # initial weight per round of distance: a later message mostly replaces an earlier one
-_FREE_STATES = 64
+_FREE_COLUMNS = 64
 """Adam moves each weight by about its learning rate, so that n inputs move an output n times as far. The thousands of
 state columns of a real model would be fitted to the noise of the first batches. Scaled by this number / n, they move it
 as far as this number of columns do, at every width."""
@@ -167,6 +167,7 @@ def _fit_by_base(networks: nn.ModuleDict, x: Tensor, base: Tensor, chosen: Tenso
 
 
 def _fit_within(chi: nn.ModuleDict, features: TurnFeatures, base: Tensor) -> None:
+    """Standardise the inputs of chi by the decisions of all turns, if a token is a decision."""
     if features.within is not None:
         rows = features.decisions & features.mask.unsqueeze(-1)
         _fit_by_base(chi, features.within, base.unsqueeze(-1).expand_as(rows), rows)
@@ -185,7 +186,7 @@ def within_turn(chi: nn.ModuleDict, features: TurnFeatures, base: Tensor) -> Ten
 
 
 class _MLP(nn.Module):
-    """Two layers on ``blocks`` hidden states and ``statistics`` numbers; the initial output is near zero.
+    """Two layers on ``states`` hidden states and ``statistics`` numbers; the initial output is near zero.
 
     Each state is normalised on its own, so that neither its scale nor a missing state changes the others. Then every
     column is standardised by ``fit``. Without it, what two messages have in common would be many times larger than what
@@ -193,14 +194,14 @@ class _MLP(nn.Module):
 
     Args:
         size: Width of a hidden state.
-        blocks: Number of hidden states, which are the first columns of the input.
-        statistics: Number of the columns behind them.
+        states: Number of hidden states, which are the first columns of the input.
+        statistics: Number of the columns after them.
         generator: Source of the initial weights.
     """
 
-    def __init__(self, size: int, blocks: int, statistics: int, generator: torch.Generator) -> None:
+    def __init__(self, size: int, states: int, statistics: int, generator: torch.Generator) -> None:
         super().__init__()
-        self.blocks, self.states, self.inputs = blocks, blocks * size, blocks * size + statistics
+        self.states, self.state_columns, self.inputs = states, states * size, states * size + statistics
         self.norm = nn.LayerNorm(size, elementwise_affine=False)
         self.inner = nn.Linear(self.inputs, _WIDTH)
         self.outer = nn.Linear(_WIDTH, 1)
@@ -211,7 +212,8 @@ class _MLP(nn.Module):
         self.register_buffer("fitted", torch.zeros((), dtype=torch.bool))
         self.register_buffer("center", torch.zeros(self.inputs))
         self.register_buffer("spread", torch.ones(self.inputs))
-        gains = [min(1.0, _FREE_STATES / self.states)] * self.states + [_STATISTICS] * statistics
+        gain = min(1.0, _FREE_COLUMNS / self.state_columns)
+        gains = [gain] * self.state_columns + [_STATISTICS] * statistics
         self.register_buffer("gain", torch.tensor(gains), persistent=False)
         with torch.no_grad():
             bound = self.inputs**-0.5
@@ -229,10 +231,10 @@ class _MLP(nn.Module):
         x = self._normalised(x)
         variance = x.var(0)
         # The floors keep a column that is constant in x from being scaled up without bound.
-        states = variance[: self.states].unflatten(0, (self.blocks, -1))
-        states = states + 0.01 * states.mean(-1, keepdim=True) + 1e-6
+        of_states = variance[: self.state_columns].unflatten(0, (self.states, -1))
+        of_states = of_states + 0.01 * of_states.mean(-1, keepdim=True) + 1e-6
         self.center.copy_(x.mean(0))
-        self.spread.copy_(torch.cat([states.flatten(), variance[self.states :] + 1e-2]).sqrt())
+        self.spread.copy_(torch.cat([of_states.flatten(), variance[self.state_columns :] + 1e-2]).sqrt())
 
     def forward(self, x: Tensor) -> Tensor:
         standardised = ((self._normalised(x) - self.center) / self.spread).clamp(-_LARGEST, _LARGEST)
@@ -240,5 +242,5 @@ class _MLP(nn.Module):
 
     def _normalised(self, x: Tensor) -> Tensor:
         x = x.float()  # stored features may have 16 bits
-        states = self.norm(x[..., : self.states].unflatten(-1, (self.blocks, -1))).flatten(-2)
-        return torch.cat([states, x[..., self.states :]], -1)
+        states = self.norm(x[..., : self.state_columns].unflatten(-1, (self.states, -1))).flatten(-2)
+        return torch.cat([states, x[..., self.state_columns :]], -1)
