@@ -2,7 +2,7 @@
 
     with second_device() as device:
         model.to(device)
-        (model(torch.ones(2, 3, device=device))).sum().backward()   # an operand on the CPU raises StrayTensor
+        model(torch.ones(2, 3, device=device)).sum().backward()  # an operand on the CPU raises StrayTensor
 
 It is stricter than torch's "meta" device, which cannot run code that reads values (masks, lengths, sampled tokens):
 here an operation gives the numbers of the CPU, and the same rules hold as between "cpu" and "cuda": scalars of the CPU
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
@@ -95,27 +95,12 @@ def second_device() -> Iterator[torch.device]:
         yield DEVICE
 
 
-def move_module(module: nn.Module) -> nn.Module:
-    """Move a module's parameters and buffers to the second device, in place."""
-    moved: dict[int, Any] = {}  # tied parameters stay tied
-    for part in module.modules():
-        for name, parameter in part._parameters.items():
-            if parameter is not None:
-                made = moved.setdefault(
-                    id(parameter), nn.Parameter(SecondDeviceTensor(parameter.data), parameter.requires_grad)
-                )
-                part._parameters[name] = made
-        for name, buffer in part._buffers.items():
-            if buffer is not None:
-                part._buffers[name] = SecondDeviceTensor(buffer)
-    return module
-
-
 _MAY_MIX = ("aten::copy_", "aten::_to_copy", "aten::set_.source_Tensor")
 _INDEXING = ("aten::index.", "aten::index_put", "aten::_index_put_impl_", "aten::_unsafe_index")
 
 
 def _run(func: Any, args: Any, kwargs: Any) -> Any:
+    """Run an operation on the CPU and return its results on the device on which torch would have them."""
     name = func.name()
     _check(name, args, kwargs)
     wanted = kwargs.get("device")
@@ -126,11 +111,11 @@ def _run(func: Any, args: Any, kwargs: Any) -> Any:
     plain_args, plain_kwargs = tree_map(_inner, (args, kwargs))
     if wanted is not None and _is_second(wanted):
         plain_kwargs["device"] = torch.device("cpu")
-    plain_kwargs.pop("pin_memory", None) if wanted is not None and _is_second(wanted) else None
+        plain_kwargs.pop("pin_memory", None)
     result = func(*plain_args, **plain_kwargs)
     # An operation that writes to one of its arguments returns that argument, not a new tensor.
-    same = {id(_inner(x)): x for x in inputs}
-    return tree_map(lambda x: same.get(id(x)) if id(x) in same else _outer(x, on_second), result)
+    written = {id(_inner(x)): x for x in inputs}
+    return tree_map(lambda x: written.get(id(x), _outer(x, on_second)), result)
 
 
 def _check(name: str, args: Any, kwargs: Any) -> None:
@@ -143,12 +128,9 @@ def _check(name: str, args: Any, kwargs: Any) -> None:
         indexed_on_second = isinstance(args[0], SecondDeviceTensor)
         operands = [x for x in operands if id(x) not in indices or not indexed_on_second]
     second = [x for x in operands if isinstance(x, SecondDeviceTensor)]
-    stray = [x for x in operands if not isinstance(x, SecondDeviceTensor) and x.dim() > 0]
-    scalars_only = all(x.dim() == 0 for x in second)
+    stray = [tuple(x.shape) for x in operands if not isinstance(x, SecondDeviceTensor) and x.dim() > 0]
     if second and stray:
-        shapes = [tuple(x.shape) for x in stray]
-        raise StrayTensor(f"{name}: operands of shape {shapes} are on the CPU, the others on {DEVICE}"
-                          + (" (a scalar of the second device)" if scalars_only else ""))  # fmt: skip
+        raise StrayTensor(f"{name}: operands of shape {stray} are on the CPU, the others on {DEVICE}")
 
 
 def _is_second(device: Any) -> bool:
