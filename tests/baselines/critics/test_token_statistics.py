@@ -1,7 +1,5 @@
 """The encoding of messages: it reads all their tokens, and has the same scale for 2 and for 500 tokens."""
 
-from dataclasses import replace
-
 import pytest
 import torch
 
@@ -16,30 +14,14 @@ from baselines.ladder import arm
 from baselines.policies.micro_batches import MicroBatches
 from baselines.policies.policy import SharedBasePolicy, TokenScores
 from baselines.ppo.credit import monte_carlo_returns
-from baselines.trajectory import AgentTurns
+from tests.baselines.turns import turns_of
 
 N, H = 16, 8
 
 
-def turns_of(tokens, prompt_length):
-    """Return turns [N] whose action is what follows the prompt in tokens [N, L]."""
-    count, length = tokens.shape
-    mask = torch.ones(count, length - prompt_length, dtype=torch.bool)
-    return AgentTurns(
-        episode=torch.arange(count),
-        slot=torch.zeros(count, dtype=torch.long),
-        tokens=tokens,
-        token_mask=torch.ones(count, length, dtype=torch.bool),
-        prompt_length=torch.full((count,), prompt_length),
-        action_mask=mask,
-        behaviour=torch.zeros(mask.shape),
-        words=torch.ones(count, dtype=torch.long),
-        truncated=torch.ones(count, dtype=torch.bool),
-    )
-
-
 def message_of(policy, tokens):
-    turns = turns_of(tokens, 4)
+    """Return the encodings of messages that follow a prompt of four tokens in tokens [N, L]."""
+    turns = turns_of(tokens.tolist(), tokens.shape[1] - 4)
     with torch.no_grad(), policy.use(None):
         hidden = policy.hidden(turns)
         return turn_features(hidden, policy.token_scores(hidden, turns, 1.0), turns)[1]
@@ -74,7 +56,7 @@ def test_no_statistic_is_at_a_bound(length):
     """Two messages of the same length, one 10 % more surprising than the other, have different statistics."""
     scores = sampled_scores(N, length)
     more = TokenScores(*(1.1 * x for x in scores))
-    turns = turns_of(torch.zeros(N, 1 + length, dtype=torch.long), 1)
+    turns = turns_of([[0] * (1 + length)] * N, length, truncated=True)
     hidden = torch.zeros(N, 1 + length, H)
     a, b = (turn_features(hidden, s, turns)[1][:, MESSAGE_STATES * H :] for s in (scores, more))
     in_nats = slice(0, 8)
@@ -117,6 +99,6 @@ def test_features_are_stored_in_the_precision_of_the_base_model(make_setup, dtyp
     setup = make_setup()
     policy = SharedBasePolicy(make_setup.fresh_model().model.to(dtype), setup.policy.agents, None, 0)
     config = arm("marft_token")
-    batch = replace(setup.batch)
-    found = read_reference(policy, batch, config, monte_carlo_returns(batch, config), 1.0, MicroBatches())[0]
+    target = monte_carlo_returns(setup.batch, config)
+    found = read_reference(policy, setup.batch, config, target, 1.0, MicroBatches())[0]
     assert {found.prompt.dtype, found.message.dtype, found.within.dtype} == {dtype}

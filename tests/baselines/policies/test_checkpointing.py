@@ -9,6 +9,7 @@ from transformers import AutoModelForCausalLM, GPT2Config, LlamaConfig
 
 from baselines.policies.checkpointing import checkpointed, checkpointed_layers
 from baselines.policies.policy import LoraSettings, SharedBasePolicy
+from tests.baselines.policies.saved_tensors import saved_tensors
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "vocab_size": 64}
 LLAMA = LlamaConfig(**SIZES, intermediate_size=64, num_key_value_heads=2)
@@ -28,18 +29,9 @@ def policy_of(config, dtype=torch.float32, lora=LoraSettings()):  # noqa: B008 -
 
 def passed(policy, on):
     """Return loss, gradients, and the bytes of activations that the forward pass of the trunk saves."""
-    weights = {p.untyped_storage().data_ptr() for p in policy.parameters()}
-    stored = {}
-
-    def pack(tensor):
-        memory = tensor.untyped_storage()
-        if memory.data_ptr() not in weights:
-            stored[memory.data_ptr()] = tensor
-        return tensor
-
     ids = torch.arange(48).reshape(2, 24) % 64
     with policy.use("one"), checkpointed(policy.causal_lm, on=on):
-        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        with saved_tensors(policy) as saved:
             hidden = policy.backbone(input_ids=ids, use_cache=False).last_hidden_state
         loss = hidden.float().pow(2).mean()
         loss.backward()
@@ -47,7 +39,7 @@ def passed(policy, on):
     gradients = [p.grad.clone() for p in parameters if p.grad is not None]
     for p in parameters:
         p.grad = None
-    return loss.detach(), gradients, sum(t.untyped_storage().nbytes() for t in stored.values())
+    return loss.detach(), gradients, saved.bytes
 
 
 GPT2 = GPT2Config(n_embd=32, n_layer=3, n_head=4, vocab_size=64, attn_pdrop=0.5, resid_pdrop=0.5, embd_pdrop=0.5)

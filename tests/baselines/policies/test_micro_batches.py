@@ -4,38 +4,24 @@ import pytest
 import torch
 
 from baselines.ladder import arm
-from baselines.policies.micro_batches import (
-    MemoryExhausted,
-    MicroBatches,
-    PassLimits,
-    in_order,
-    is_out_of_memory,
-    pass_memory,
-)
+from baselines.models.out_of_memory import is_out_of_memory
+from baselines.policies.micro_batches import MemoryExhausted, MicroBatches, PassLimits, in_order, pass_memory
 from baselines.policies.policy import SharedBasePolicy
-from baselines.ppo.learner import Learner
-from baselines.trajectory import AgentTurns
+from baselines.ppo.learner import Credit, Learner
+from tests.baselines.turns import turns_of
 
 ALLOCATOR = (
     "[enforce fail at alloc_cpu.cpp:124] . DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"
 )
 
 
-def turns_of(prompts, reply=6, vocabulary=8):
-    """Return turns of one agent with prompts of these lengths and replies of one length."""
-    n, lengths = len(prompts), torch.tensor(prompts) + reply
+REPLY = 6  # tokens of every action
+
+
+def random_turns(prompts):
+    """Return turns of one agent with prompts of these lengths."""
     generator = torch.Generator().manual_seed(1)
-    return AgentTurns(
-        episode=torch.arange(n),
-        slot=torch.zeros(n, dtype=torch.long),
-        tokens=torch.randint(vocabulary, (n, int(lengths.max())), generator=generator),
-        token_mask=torch.arange(int(lengths.max())) < lengths.unsqueeze(-1),
-        prompt_length=torch.tensor(prompts),
-        action_mask=torch.ones(n, reply, dtype=torch.bool),
-        behaviour=torch.zeros(n, reply),
-        words=torch.ones(n, dtype=torch.long),
-        truncated=torch.zeros(n, dtype=torch.bool),
-    )
+    return turns_of([torch.randint(8, (length + REPLY,), generator=generator).tolist() for length in prompts], REPLY)
 
 
 PROMPTS = [40, 3, 12, 3, 39, 12, 5, 44, 3, 11]
@@ -43,12 +29,12 @@ PROMPTS = [40, 3, 12, 3, 39, 12, 5, 44, 3, 11]
 
 def limits_for(policy, turns, length, **other):
     """Return limits whose budget is exactly that of this pass."""
-    size = pass_memory(policy).peak(turns, length + 6, turns * 6, checkpointing=False)
+    size = pass_memory(policy).peak(turns, length + REPLY, turns * REPLY, checkpointing=False)
     return PassLimits(gib=size / 2**30, **other)
 
 
 def test_passes_cover_every_turn_once_fit_the_budget_and_hold_turns_of_similar_length(duo):
-    turns, memory = turns_of(PROMPTS), pass_memory(duo.policy)
+    turns, memory = random_turns(PROMPTS), pass_memory(duo.policy)
     passes = MicroBatches(limits_for(duo.policy, 3, 44))
     micro_batches = list(passes.split(duo.policy, turns))
     rows = [micro_batch.rows.tolist() for micro_batch in micro_batches]
@@ -56,25 +42,27 @@ def test_passes_cover_every_turn_once_fit_the_budget_and_hold_turns_of_similar_l
     assert rows[0] == [0, 4, 7]  # the three longest, in their own order
     assert not any(micro_batch.checkpointing for micro_batch in micro_batches)
     for own in rows:
-        longest = max(PROMPTS[i] for i in own) + 6
-        assert memory.peak(len(own), longest, len(own) * 6, checkpointing=False) <= passes.budget
-    padded = sum(len(own) * (max(PROMPTS[i] for i in own) + 6) for own in rows)
-    assert padded < 1.25 * (sum(PROMPTS) + 60)  # three by three in the order of the batch, it would be 1.9 times
+        longest = max(PROMPTS[i] for i in own) + REPLY
+        assert memory.peak(len(own), longest, len(own) * REPLY, checkpointing=False) <= passes.budget
+    padded = sum(len(own) * (max(PROMPTS[i] for i in own) + REPLY) for own in rows)
+    assert padded < 1.25 * (
+        sum(PROMPTS) + 10 * REPLY
+    )  # three by three in the order of the batch, it would be 1.9 times
 
 
 def test_turns_that_fit_one_pass_keep_their_order(duo):
-    (only,) = MicroBatches().split(duo.policy, turns_of(PROMPTS))
+    (only,) = MicroBatches().split(duo.policy, random_turns(PROMPTS))
     assert only.rows.tolist() == list(range(10))
 
 
 def test_the_number_of_turns_has_a_limit_of_its_own(duo):
-    micro_batches = MicroBatches(PassLimits(turns=4)).split(duo.policy, turns_of(PROMPTS))
+    micro_batches = MicroBatches(PassLimits(turns=4)).split(duo.policy, random_turns(PROMPTS))
     assert [len(micro_batch.rows) for micro_batch in micro_batches] == [4, 4, 2]
 
 
 def test_log_probabilities_are_in_the_order_of_the_turns_whatever_the_passes(duo):
     learner = Learner(duo.policy, arm("ippo"), temperature=1.0, seed=0)
-    turns = turns_of(PROMPTS)
+    turns = random_turns(PROMPTS)
     whole = learner.actor.token_logprobs("actor_0", turns)
     learner.actor.passes = MicroBatches(PassLimits(turns=3))
     torch.testing.assert_close(learner.actor.token_logprobs("actor_0", turns), whole, rtol=1e-5, atol=1e-5)
@@ -90,7 +78,7 @@ def test_in_order_undoes_the_division():
 
 @pytest.mark.parametrize(("setting", "expected"), [("off", [False]), ("on", [True]), ("auto", [True, False])])
 def test_auto_checkpoints_the_turns_of_which_one_alone_would_not_fit(duo, setting, expected):
-    turns = turns_of([400, 3, 4, 5])
+    turns = random_turns([400, 3, 4, 5])
     limits = limits_for(duo.policy, 1, 200, checkpointing=setting)
     found = [micro_batch.checkpointing for micro_batch in MicroBatches(limits).split(duo.policy, turns)]
     assert sorted(set(found), reverse=True) == expected
@@ -142,8 +130,6 @@ def test_an_exhausted_memory_is_answered_by_smaller_passes_with_the_same_gradien
 
 def _read(learner, batch):
     """Return old log-probabilities, reference and made-up advantages of the second agent."""
-    from baselines.ppo.learner import Credit
-
     old = learner.actor.token_logprobs("actor_0", batch.turns["actor_0"])
     advantages = torch.linspace(-1, 1, batch.mask.numel()).reshape(*batch.mask.shape, 1)
     credit = Credit(advantages, advantages, advantages, torch.ones(len(batch.mask), dtype=torch.bool))
@@ -192,7 +178,7 @@ def test_a_single_turn_of_a_model_that_cannot_checkpoint_ends_the_run_too(duo, m
 def test_an_exhausted_memory_before_the_first_pass_ends_the_run_too(duo):
     """Passes of an earlier batch say nothing about it, and smaller passes would not help."""
     passes, calls = MicroBatches(), []
-    list(passes.split(duo.policy, turns_of(PROMPTS)))
+    list(passes.split(duo.policy, random_turns(PROMPTS)))
 
     def work():
         calls.append(1)
@@ -209,7 +195,7 @@ def test_the_cache_of_any_accelerator_is_emptied(duo, monkeypatch, device):
     emptied = []
     monkeypatch.setattr(getattr(torch, device), "empty_cache", lambda: emptied.append(device))
     passes = MicroBatches()
-    list(passes.split(duo.policy, turns_of(PROMPTS)))
+    list(passes.split(duo.policy, random_turns(PROMPTS)))
     passes._device = device
     passes._halve("out of memory")
     assert emptied == [device]
@@ -233,7 +219,7 @@ def test_other_errors_are_no_exhausted_memory(duo):
 
 def test_a_smaller_budget_is_kept_in_the_checkpoint_for_the_same_limit(duo):
     passes = MicroBatches()
-    list(passes.split(duo.policy, turns_of(PROMPTS)))
+    list(passes.split(duo.policy, random_turns(PROMPTS)))
     passes.budget, passes.out_of_memory = 1000, 2
     same, other = MicroBatches(), MicroBatches(PassLimits(gib=1.0))
     for resumed in (same, other):

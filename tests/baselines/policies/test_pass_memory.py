@@ -9,7 +9,8 @@ from baselines.policies.checkpointing import checkpointed
 from baselines.policies.micro_batches import pass_memory
 from baselines.policies.pass_memory import PassMemory
 from baselines.policies.policy import LoraSettings, SharedBasePolicy
-from baselines.trajectory import Generation, padded_turns
+from tests.baselines.policies.saved_tensors import saved_tensors
+from tests.baselines.turns import turns_of
 
 SIZES = {"hidden_size": 64, "intermediate_size": 176, "num_hidden_layers": 4, "num_attention_heads": 4,
          "num_key_value_heads": 2, "vocab_size": 300}  # fmt: skip
@@ -24,27 +25,12 @@ TURNS, PROMPT, REPLY = 6, 60, 12
 
 def saved_bytes(policy, on):
     """Return the bytes that the forward pass of log-probabilities and entropies saves for backward."""
-    weights = {p.untyped_storage().data_ptr() for p in policy.parameters()}
-    kept = {}
-
-    def pack(tensor):
-        memory = tensor.untyped_storage()
-        if memory.data_ptr() not in weights:
-            kept[memory.data_ptr()] = tensor
-        return tensor
-
     generator = torch.Generator().manual_seed(0)
-    tokens = torch.randint(300, (TURNS, PROMPT + REPLY), generator=generator).tolist()
-    rows = [Generation(tuple(row[:PROMPT]), tuple(row[PROMPT:]), (0.0,) * REPLY, "", False) for row in tokens]
-    turns = padded_turns(rows, [(i, 0) for i in range(TURNS)], 0)
-    with (
-        policy.use("one"),
-        checkpointed(policy.causal_lm, on=on),
-        torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor),
-    ):
+    turns = turns_of(torch.randint(300, (TURNS, PROMPT + REPLY), generator=generator).tolist(), REPLY)
+    with policy.use("one"), checkpointed(policy.causal_lm, on=on), saved_tensors(policy) as saved:
         scores = policy.scores(turns, 1.0)
         _ = scores.logprobs.sum() + scores.entropy.sum()
-    return sum(tensor.untyped_storage().nbytes() for tensor in kept.values())
+    return saved.bytes
 
 
 @pytest.mark.parametrize("checkpointing", [False, True])

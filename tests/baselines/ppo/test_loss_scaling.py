@@ -10,7 +10,7 @@ from baselines.ladder import arm
 from baselines.policies.micro_batches import MicroBatches, PassLimits
 from baselines.policies.policy import LoraSettings, SharedBasePolicy
 from baselines.ppo.actor import Actor, AgentData
-from baselines.trajectory import AgentTurns
+from tests.baselines.turns import turns_of
 
 CONFIG = LlamaConfig(
     hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
@@ -33,18 +33,7 @@ def actor_of(dtype, temperature=1.0):
 def data_of(actor, advantage=1.0):
     """Return turns of random tokens, of which every second one has the negative advantage."""
     generator = torch.Generator().manual_seed(2)
-    tokens = torch.randint(64, (TURNS, PROMPT + REPLY), generator=generator)
-    turns = AgentTurns(
-        episode=torch.arange(TURNS),
-        slot=torch.zeros(TURNS, dtype=torch.long),
-        tokens=tokens,
-        token_mask=torch.ones_like(tokens, dtype=torch.bool),
-        prompt_length=torch.full((TURNS,), PROMPT),
-        action_mask=torch.ones(TURNS, REPLY, dtype=torch.bool),
-        behaviour=torch.zeros(TURNS, REPLY),
-        words=torch.ones(TURNS, dtype=torch.long),
-        truncated=torch.zeros(TURNS, dtype=torch.bool),
-    )
+    turns = turns_of(torch.randint(64, (TURNS, PROMPT + REPLY), generator=generator).tolist(), REPLY)
     old = actor.token_logprobs("one", turns)
     signs = torch.tensor([1.0, -1.0]).repeat(TURNS // 2).unsqueeze(-1)
     return AgentData(
