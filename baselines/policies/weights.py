@@ -117,14 +117,16 @@ class LoraWeights(nn.Module):
     @contextlib.contextmanager
     def active(self, name: str | None) -> Iterator[None]:
         """Activate an adapter within the block, or the base model alone if the name is None."""
-        if name is None:
-            with self.model.disable_adapter():
+        try:
+            if name is None:
+                with self.model.disable_adapter():
+                    yield
+            else:
+                self.model.set_adapter(name)
+                self._restore_gradients()
                 yield
-        else:
-            self.model.set_adapter(name)
+        finally:
             self._restore_gradients()
-            yield
-        self._restore_gradients()
 
     def files(self, name: str, base_name: str) -> dict[str, bytes]:
         """Return the files of a saved adapter, file name -> content.

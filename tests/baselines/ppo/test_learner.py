@@ -127,8 +127,12 @@ def test_only_the_active_adapter_and_its_optimiser_move(duo):
 
 
 def test_switching_adapters_leaves_every_adapter_trainable(duo):
+    """Also after an error, such as an exhausted memory, which is answered by smaller passes."""
     with duo.policy.use("actor_0"), duo.policy.use(None):
         pass
+    assert all(p.requires_grad for a in duo.policy.agents for p in duo.policy.adapter_parameters(a))
+    with pytest.raises(MemoryError), duo.policy.use(None):
+        raise MemoryError
     assert all(p.requires_grad for a in duo.policy.agents for p in duo.policy.adapter_parameters(a))
 
 
