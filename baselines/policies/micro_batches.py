@@ -63,8 +63,8 @@ class MicroBatch(NamedTuple):
     checkpointing: bool
 
 
-class _Tried(NamedTuple):
-    """The pass that is in progress.
+class _Pass(NamedTuple):
+    """The pass in progress. After an out-of-memory error the next passes are smaller than it.
 
     Attributes:
         turns: Number of turns.
@@ -98,7 +98,7 @@ class MicroBatches:
     limits: PassLimits = field(default_factory=PassLimits)
     budget: int = field(init=False)
     out_of_memory: int = field(init=False, default=0)
-    _tried: _Tried | None = field(init=False, default=None, repr=False)
+    _current: _Pass | None = field(init=False, default=None, repr=False)
     _device: str = field(init=False, default="", repr=False)
     _models: dict[SharedBasePolicy, tuple[PassMemory, bool]] = field(init=False, default_factory=dict, repr=False)
 
@@ -126,7 +126,7 @@ class MicroBatches:
             on = possible and self.checkpoints(memory, lengths[waiting[0]], actions[waiting[0]], self._device)
             rows, size = self._fill(memory, waiting, lengths, actions, on)
             may_checkpoint = possible and self.limits.checkpointing != "off"
-            self._tried = _Tried(len(rows), lengths[rows[0]], size, on, may_checkpoint)
+            self._current = _Pass(len(rows), lengths[rows[0]], size, on, may_checkpoint)
             yield MicroBatch(torch.tensor(sorted(rows), device=device), on)
             waiting = waiting[len(rows) :]
 
@@ -182,7 +182,7 @@ class MicroBatches:
                 the model allow it; or the memory was exhausted before the first pass, so smaller ones do not help.
         """
         while True:
-            self._tried = None
+            self._current = None
             try:
                 return work()
             except (RuntimeError, MemoryError) as error:
@@ -193,25 +193,25 @@ class MicroBatches:
             self._halve(reason)
 
     def _halve(self, reason: str) -> None:
-        tried = self._tried
-        if tried is None:
+        current = self._current
+        if current is None:
             raise MemoryExhausted(
                 f"out of memory before the first pass ({reason}): expected more memory, a smaller model, or fewer "
                 "episodes in a batch"
             )
-        if tried.turns == 1 and (tried.checkpointing or not tried.may_checkpoint):
+        if current.turns == 1 and (current.checkpointing or not current.may_checkpoint):
             raise MemoryExhausted(
-                f"out of memory with a single turn of {tried.length} tokens in a pass ({reason}): expected more "
+                f"out of memory with a single turn of {current.length} tokens in a pass ({reason}): expected more "
                 "memory, a smaller model, or shorter prompts or replies (decoding.max_prompt_tokens, "
                 "decoding.max_new_tokens)"
                 + (', or gradient_checkpointing = "auto"' if self.limits.checkpointing == "off" else "")
             )
         self.out_of_memory += 1
-        self.budget = min(self.budget, tried.bytes) // 2
+        self.budget = min(self.budget, current.bytes) // 2
         free_cache(self._device)
         log.warning(
             "out of memory in a pass of %d turns of up to %d tokens (%s): from now on a pass is limited to %.3g GiB",
-            tried.turns, tried.length, reason, self.budget / GIB,
+            current.turns, current.length, reason, self.budget / GIB,
         )  # fmt: skip
 
     def state_dict(self) -> dict[str, Any]:
