@@ -10,6 +10,7 @@ Axes: A positions, H the width of the hidden states, V the size of the vocabular
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -113,10 +114,9 @@ def chosen_scores(
 
     if len(chosen) <= positions:
         return scores(states, chosen)
-    parts = [
-        checkpoint(scores, *chunk, use_reentrant=False, preserve_rng_state=False) if torch.is_grad_enabled() else
-        scores(*chunk)
-        for chunk in zip(states.split(positions), chosen.split(positions), strict=True)
-    ]  # fmt: skip
+    of_chunk: Callable[..., tuple[Tensor, Tensor, Tensor]] = scores
+    if torch.is_grad_enabled():
+        of_chunk = partial(checkpoint, scores, use_reentrant=False, preserve_rng_state=False)
+    parts = [of_chunk(*chunk) for chunk in zip(states.split(positions), chosen.split(positions), strict=True)]
     logprobs, entropy, gap = (torch.cat(column) for column in zip(*parts, strict=True))
     return logprobs, entropy, gap
