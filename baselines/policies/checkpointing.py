@@ -47,7 +47,7 @@ def checkpointed(model: nn.Module, *, on: bool = True) -> Iterator[None]:
 
     Args:
         model: A model of transformers. Its cache must be off (``use_cache=False``) where a gradient is needed.
-        on: Whether to do anything.
+        on: False changes nothing, so that callers need no condition of their own.
     """
     if not on:
         yield

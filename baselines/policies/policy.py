@@ -279,7 +279,10 @@ def longest(mask: Tensor) -> int:
 
 
 def true_positions(mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Return row and column, [A] each, of every True of a mask [n, T]; all positions on the meta device."""
+    """Return row and column, [A] each, of every True of a mask [n, T].
+
+    On the meta device, whose tensors have no values, they are those of all positions.
+    """
     if not mask.is_meta:
         row, column = mask.nonzero(as_tuple=True)
         return row, column
