@@ -28,7 +28,7 @@ def message_of(policy, tokens):
 
 
 @pytest.mark.parametrize("change", ["shuffled", "replaced"])
-def test_the_encoding_of_a_long_message_depends_on_the_tokens_behind_the_third(duo, change):
+def test_the_encoding_of_a_long_message_depends_on_the_tokens_after_the_third(duo, change):
     """64 tokens; their mean log-probability is far below the -20 nats that all of them together may have had."""
     g = torch.Generator().manual_seed(0)
     vocabulary = duo.policy.vocabulary_sizes[0]
@@ -66,7 +66,7 @@ def test_no_statistic_is_at_a_bound(length):
 
 
 def test_a_message_statistic_is_that_of_its_own_tokens():
-    """Surprises 1, 3, 2, 0 and gaps 0, 2, 0, 0, with padding behind them, computed by hand."""
+    """Surprises 1, 3, 2, 0 and gaps 0, 2, 0, 0, with padding after them, computed by hand."""
     pad = [0.0] * 3
     scores = TokenScores(
         torch.tensor([[-1.0, -3.0, -2.0, -0.0, *pad]]),

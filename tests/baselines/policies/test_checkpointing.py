@@ -64,7 +64,7 @@ def test_loss_and_gradients_are_the_same_bit_for_bit_and_the_memory_is_smaller(c
     assert saving[2] < 0.25 * plain[2]
 
 
-def test_the_model_is_as_before_behind_the_block():
+def test_the_model_is_unchanged_after_the_block():
     policy = policy_of(LLAMA)
     before = copy.copy(policy.causal_lm.__dict__)
     with checkpointed(policy.causal_lm):

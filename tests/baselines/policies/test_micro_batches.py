@@ -119,7 +119,7 @@ def test_an_exhausted_memory_is_answered_by_smaller_passes_with_the_same_gradien
 
     _, stats, whole, _ = trained(128, fails=False)
     learner, after, gradient, sizes = trained(11, fails=True)
-    assert sizes[:2] == [11, 11] and max(sizes[2:]) <= 6  # the second pass fails behind the gradients of the first
+    assert sizes[:2] == [11, 11] and max(sizes[2:]) <= 6  # the second pass fails after the gradients of the first
     assert learner.passes.out_of_memory == 1
     assert whole.norm() > 1e-4
     torch.testing.assert_close(gradient, whole, rtol=1e-4, atol=1e-6)
