@@ -67,6 +67,7 @@ class TorchEngine:
         tokenizer: The tokenizer of the base.
         decoding: How actions are sampled.
         rows: Prompts per forward pass: ``decoding.rows``, or less after an out-of-memory error.
+        out_of_memory: Number of out-of-memory errors so far.
         stop_ids: Ids of the tokens that end an action.
         prompt_limit: Largest number of prompt tokens: ``decoding.max_prompt_tokens``, or less where the model's context
             has to hold the action as well.
@@ -79,6 +80,7 @@ class TorchEngine:
     tokenizer: Any
     decoding: Decoding
     rows: int = field(init=False)
+    out_of_memory: int = field(init=False, default=0)
     stop_ids: frozenset[int] = field(init=False)
     prompt_limit: int = field(init=False)
 
@@ -144,6 +146,7 @@ class TorchEngine:
                 "expected more memory, a smaller model, or shorter prompts or replies (decoding.max_prompt_tokens, "
                 "decoding.max_new_tokens)"
             )
+        self.out_of_memory += 1
         self.rows = len(prompts) // 2
         free_cache(self.policy.device.type)
         log.warning(

@@ -143,6 +143,7 @@ class Run:
         metrics["messages"] = message_statistics(episodes, self.policy.agents)
         metrics["seconds"] = timer.seconds | metrics.get("seconds", {})
         reward = float(np.mean([e.score for e in graded])) if graded else None
+        metrics["generation_out_of_memory"] = self.policy.out_of_memory
         return {"update": update, "reward": reward, **self.counts, **metrics, "wall_s": time.perf_counter() - start}
 
     def _can_bootstrap(self, episode: Episode) -> bool:
@@ -207,6 +208,7 @@ class Run:
         row = {"update": update, "mode": mode, **evaluation_row(episodes, self.policy.agents)}
         if own and self.config.cooperation and mode == "sampled":
             row["cooperation"] = cooperation(runner, sampler, items, episodes, self.config.seed)
+        row["generation_out_of_memory"] = self.policy.out_of_memory
         return row, episodes
 
     # ---- checkpoints
@@ -214,7 +216,8 @@ class Run:
     def save(self, folder: RunFolder, update: int) -> None:
         """Write a checkpoint of everything that the next update depends on."""
         files = {f"{ADAPTERS}/{path}": data for path, data in self.policy.files().items()}
-        state = {"learner": self.learner.state_dict(), "counts": self.counts}
+        generation = self.policy.generation_state(self.memory.memory)
+        state = {"learner": self.learner.state_dict(), "counts": self.counts, "generation": generation}
         limit = self.engine.decoding.max_new_tokens  # the arm's own: ``single`` has the limit of the whole team
         about = {"agents": self.policy.agents, "models": self.policy.models(), "max_new_tokens": limit}
         folder.save(update, files, state, about)
@@ -231,6 +234,7 @@ class Run:
         state = folder.state()
         self.learner.load_state_dict(state["learner"])
         self.counts = dict(state["counts"])
+        self.policy.load_generation_state(state["generation"], self.memory.memory)
         return folder.checkpoint.update
 
 

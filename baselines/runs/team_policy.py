@@ -192,6 +192,31 @@ class TeamPolicy:
             for name, data in group.policy.weights.files(adapter, group.loaded.name).items()
         }
 
+    @property
+    def out_of_memory(self) -> int:
+        """The number of out-of-memory errors during generation so far, on all bases."""
+        return sum(group.engine.out_of_memory for group in self.groups)
+
+    def generation_state(self, memory: int | None) -> dict[str, Any]:
+        """Return the rows of a forward pass and the out-of-memory errors of each base, for ``load_generation_state``.
+
+        Args:
+            memory: Bytes that the run may use on its device; None without a limit.
+        """
+        engines = {
+            group.name: {"rows": group.engine.rows, "out_of_memory": group.engine.out_of_memory}
+            for group in self.groups
+        }
+        return {"memory": memory, "engines": engines}
+
+    def load_generation_state(self, state: Mapping[str, Any], memory: int | None) -> None:
+        """Restore what ``generation_state`` returned. The rows that fitted another amount of memory are ignored."""
+        for group in self.groups:
+            stored = state["engines"][group.name]
+            group.engine.out_of_memory = stored["out_of_memory"]
+            if state["memory"] == memory:
+                group.engine.rows = stored["rows"]
+
     def models(self) -> dict[str, dict[str, str]]:
         """Return a description of each base by its name in the configuration (docs/reference/rows.md)."""
         return {

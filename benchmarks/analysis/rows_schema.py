@@ -181,6 +181,8 @@ ROW_KINDS: dict[str, dict[str, Key]] = {
                         entries=MESSAGE_STATISTICS),
         "cooperation": Key("object of objects", "speaker -> effect of shuffling its messages",
                            "sampled decoding on the own task, with `cooperation` on", entries=COOPERATION),
+        "generation_out_of_memory": Key("integer >= 0", "out-of-memory errors while replies were generated, so far",
+                                        "not in rows of `evaluate.py`"),
     },
 }  # fmt: skip
 

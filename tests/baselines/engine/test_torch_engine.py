@@ -121,6 +121,7 @@ def test_an_exhausted_memory_is_answered_by_fewer_prompts_at_a_time(llama, monke
             assert (g.prompt_ids, g.action_ids) == (expected.prompt_ids, expected.action_ids)
             np.testing.assert_allclose(g.logprobs, expected.logprobs, atol=1e-4)
     assert sizes[:3] == [8, 4, 2] and max(sizes[2:]) == engine.rows == 2  # the next call begins with 2
+    assert engine.out_of_memory == 2
     assert "out of memory while replies to 4 prompts of up to 5 tokens were generated" in caplog.text
     most = 0
     with pytest.raises(RunError, match=r"a single prompt of 2 tokens was generated \(.*\): expected more memory"):

@@ -1,5 +1,6 @@
 """A run that is killed and resumed has the rows and adapters of an undisturbed run, bit for bit."""
 
+import contextlib
 import json
 import logging
 import os
@@ -13,7 +14,7 @@ import torch
 
 from baselines.critics.critic import TeamCritic
 from baselines.engine.sampler import EngineSampler
-from baselines.engine.torch_engine import Decoding
+from baselines.engine.torch_engine import Decoding, TorchEngine
 from baselines.errors import RunError
 from baselines.models.load import load_model
 from baselines.runs import checkpoint
@@ -176,6 +177,29 @@ def test_a_run_that_a_problem_was_too_long_for_continues_with_longer_prompts(tmp
     assert json.loads((tmp_path / "config.json").read_text())["decoding"]["max_prompt_tokens"] == 1024
     with pytest.raises(ValueError, match=r"decoding\.max_prompt_tokens=3: expected at least 1024, the limit"):
         train(short, folder=tmp_path, resume=True)
+
+
+def test_out_of_memory_errors_during_generation_are_in_the_rows_and_the_smaller_rows_are_kept(tmp_path, monkeypatch):
+    original = TorchEngine._forward
+
+    def forward(engine, ids, *others):
+        if len(ids) > 8:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return original(engine, ids, *others)
+
+    monkeypatch.setattr(TorchEngine, "_forward", forward)
+    run = train(config(updates=1), folder=tmp_path)
+    assert run.engine.rows == 8
+    counted = [(row["kind"], row["generation_out_of_memory"]) for row in rows(tmp_path)[1:]]
+    # Evaluations play 4 episodes together, the update 16, of which the first pass fails.
+    assert counted == [("eval", 0), ("eval", 0), ("train", 1), ("eval", 1), ("eval", 1)]
+    resumed = train(config(updates=2), folder=tmp_path, resume=True)
+    assert (resumed.engine.rows, resumed.policy.out_of_memory) == (8, 1)
+    assert [row["generation_out_of_memory"] for row in rows(tmp_path)[6:]] == [1, 1, 1]
+    other = Run(config(memory_gib=8.0))  # the number that fits another amount of memory is not used
+    with contextlib.closing(RunFolder(tmp_path, config(memory_gib=8.0), resume=True)) as folder:
+        other.restore(folder)
+    assert (other.engine.rows, other.policy.out_of_memory) == (256, 1)
 
 
 VARIANTS = {
