@@ -38,8 +38,8 @@ _NOT_HASHED = (
     "allow_wheel", "device", "memory_gib", "gradient_checkpointing", "training_rows", "checkpoint_every",
     "keep_checkpoints", "transcripts",
 )  # fmt: skip
-# A run can be resumed with larger values of these. The limit of a prompt decides numbers only where prompts were cut,
-# and without it a run that one problem is too long for could not be continued.
+# A run can be resumed with larger values of these. The limit of a prompt decides numbers only where prompts were
+# truncated, and a run that stopped at a problem that is too long can only be resumed with a larger one.
 _MAY_GROW = ("updates", "decoding.max_prompt_tokens")
 _NOT_SET = object()
 
@@ -197,8 +197,8 @@ class RunConfig:
     def hash(self) -> str:
         """Return the hash of all settings that decide a number.
 
-        ``updates`` and ``decoding.max_prompt_tokens`` are left out: a run that is trained for longer, or that goes on
-        with longer prompts, is the same run.
+        ``updates`` and ``decoding.max_prompt_tokens`` are left out: a run that is resumed for more updates, or with
+        longer prompts, is the same run.
         """
         return config_hash(decisive(self.resolved()))
 
@@ -212,6 +212,22 @@ def decisive(resolved: Mapping[str, Any]) -> dict[str, Any]:
 
     nested = {name: kept(resolved[name], f"{name}.") for name in _RECORDS if name in resolved}
     return {**kept(resolved, ""), **nested}
+
+
+def check_prompt_limit(stored: Mapping[str, Any], current: Mapping[str, Any], where: str) -> None:
+    """Raise ValueError if a resumed run would have a smaller limit of prompt tokens.
+
+    Args:
+        stored: Resolved configuration of the run that is resumed.
+        current: Resolved configuration that resumes it.
+        where: What the stored configuration belongs to, for the message.
+    """
+    before, now = ((config.get("decoding") or {}).get("max_prompt_tokens", 0) for config in (stored, current))
+    if now < before:
+        raise ValueError(
+            f"decoding.max_prompt_tokens={now}: expected at least {before}, the limit of {where}; a smaller one would "
+            "truncate prompts that were whole"
+        )
 
 
 def config_hash(resolved: Mapping[str, Any]) -> str:

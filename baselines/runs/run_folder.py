@@ -29,7 +29,7 @@ import torch
 import marft_envs
 from baselines.runs import checkpoint
 from baselines.runs.checkpoint import Checkpoint, CheckpointError
-from baselines.runs.run_config import RunConfig, decisive, differences
+from baselines.runs.run_config import RunConfig, check_prompt_limit, decisive, differences
 from marft_envs.batch.episode import Episode
 from marft_envs.traces.recorder import Recorder
 
@@ -63,19 +63,14 @@ def check_folder(folder: str | Path, config: RunConfig, *, resume: bool) -> None
     if not resume:
         raise ValueError(f"folder {folder} holds a run: expected resume=True (--resume), or another folder")
     stored = _read_config(path)
+    current = json.loads(json.dumps(config.resolved()))
     if stored["config_hash"] != config.hash():
-        current = json.loads(json.dumps(config.resolved()))
         changed = "; ".join(differences(decisive(stored), decisive(current)))
         raise ValueError(
             f"folder {folder} holds a run with another configuration: {changed}: expected the same settings, "
             "or another folder"
         )
-    before, now = (stored.get("decoding") or {}).get("max_prompt_tokens", 0), config.decoding.max_prompt_tokens
-    if now < before:
-        raise ValueError(
-            f"decoding.max_prompt_tokens={now}: expected at least {before}, the limit of the run in {folder}; prompts "
-            "would be cut that were whole"
-        )
+    check_prompt_limit(stored, current, f"the run in {folder}")
 
 
 class RunFolder:

@@ -11,7 +11,7 @@ from baselines.engine.chat_template import ChatSettings
 from baselines.engine.torch_engine import Decoding
 from baselines.ladder import ARMS, LearnerConfig
 from baselines.policies.policy import LoraSettings
-from baselines.runs.run_config import RunConfig, check_keys, config_hash
+from baselines.runs.run_config import RunConfig, check_keys, config_hash, decisive
 from benchmarks.experiment.presets import GridError, check_arms, preset_path, read_preset
 
 _RECORDS = {"settings": LearnerConfig, "decoding": Decoding, "lora": LoraSettings, "chat": ChatSettings}
@@ -141,7 +141,7 @@ class Grid:
             raise GridError(f"task {task}, arm {arm}: {error}") from error
 
     def resolved(self) -> dict[str, Any]:
-        """Return every setting that affects a result, as JSON-able values.
+        """Return the settings of all runs as JSON values, without those that affect no number.
 
         Returns:
             "arms", "seeds" and "tasks": for each task what its runs share, every arm's learner and learning rates.
@@ -161,8 +161,18 @@ class Grid:
         return {"arms": list(self.arms), "seeds": list(range(self.seeds)), "tasks": tasks}
 
     def hash(self) -> str:
-        """Return the hash of ``resolved``."""
-        return config_hash(self.resolved())
+        """Return the hash of the settings that a resumed comparison must have (``decisive_settings``)."""
+        return config_hash(decisive_settings(self.resolved()))
+
+
+def decisive_settings(resolved: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the part of ``Grid.resolved`` that a resumed comparison must have.
+
+    Of each task these are the settings that a resumed run must have, and ``updates``: all runs of a comparison are
+    evaluated at the same updates.
+    """
+    tasks = {task: {**decisive(entry), "updates": entry["updates"]} for task, entry in resolved["tasks"].items()}
+    return {**resolved, "tasks": tasks}
 
 
 def _never_learns(arm: str) -> bool:

@@ -19,11 +19,11 @@ from typing import Any
 
 from baselines.errors import is_full
 from baselines.runs.checkpoint import replace_file
-from baselines.runs.run_config import RunConfig, differences
+from baselines.runs.run_config import RunConfig, check_prompt_limit, differences
 from baselines.runs.run_folder import CHECKPOINTS, ROWS, hardware, lock
 from benchmarks.analysis.read_rows import parse_line
 from benchmarks.analysis.rows_schema import kind_of
-from benchmarks.experiment.grid import Grid
+from benchmarks.experiment.grid import Grid, decisive_settings
 from benchmarks.experiment.presets import GridError
 from benchmarks.experiment.provenance import CONTROL, code_version
 from benchmarks.experiment.script import command_line
@@ -88,8 +88,10 @@ class ResultsFolder:
                 head = {"kind": "comparison", "config": grid.resolved(), "config_hash": grid.hash()}
                 head |= {"data": dict(data or {}), "sessions": []}
                 replace_file(self.folder / HEAD, json.dumps(head).encode())
-            else:
-                self._check_problems(head["data"], data or {})
+                return
+            self._check_problems(head["data"], data or {})
+            if head["config"] != (config := json.loads(json.dumps(grid.resolved()))):
+                replace_file(self.folder / HEAD, json.dumps({**head, "config": config}).encode())
 
     def _check_problems(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
         """Raise GridError if the problems of a task have changed since the comparison was started."""
@@ -124,9 +126,10 @@ class ResultsFolder:
             raise GridError(f"results folder {self.folder} holds no {HEAD}: expected a folder of compare.py")
         try:
             head: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            different = differences(head["config"], json.loads(json.dumps(grid.resolved())))
+            current = json.loads(json.dumps(grid.resolved()))
+            different = differences(decisive_settings(head["config"]), decisive_settings(current))
             _ = head["sessions"], head["data"]
-        except (ValueError, LookupError, TypeError) as error:
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise GridError(
                 f"{path}: cannot be read ({error!r}); expected a file of this version of compare.py, or another --out"
             ) from error
@@ -135,6 +138,11 @@ class ResultsFolder:
                 f"results folder {self.folder} holds another comparison; {'; '.join(different)}: "
                 "expected the same options, or another folder with --out"
             )
+        for task, entry in head["config"]["tasks"].items():
+            try:
+                check_prompt_limit(entry, current["tasks"][task], f"task {task} in {self.folder}")
+            except ValueError as error:
+                raise GridError(str(error)) from error
         return head
 
     def run_folder(self, run: RunConfig) -> Path:

@@ -39,6 +39,18 @@ def test_a_resumed_folder_names_every_option_that_differs(tmp_path):
         folder.open(replace(grid(), seeds=3, updates=5), resume=True)
 
 
+def test_a_comparison_is_resumed_with_the_settings_that_a_run_may_be_resumed_with(tmp_path):
+    folder = ResultsFolder(tmp_path / "r")
+    folder.open(grid(decoding={"max_prompt_tokens": 100}), resume=False)
+    longer = grid(decoding={"max_prompt_tokens": 200}, memory_gib=4.0, training_rows=8, gradient_checkpointing="on")
+    assert longer.hash() == grid().hash()
+    folder.open(longer, resume=True)
+    head = json.loads((tmp_path / "r" / "grid.json").read_text())
+    assert head["config"] == json.loads(json.dumps(longer.resolved())) and head["config_hash"] == longer.hash()
+    with pytest.raises(GridError, match=r"max_prompt_tokens=100: expected at least 200, the limit of task relay in "):
+        folder.check(grid(decoding={"max_prompt_tokens": 100}), resume=True)
+
+
 def test_a_comparison_with_another_script_of_an_agent_is_another_one(tmp_path):
     script_file = tmp_path / "replies.txt"
     script_file.write_text("12")
