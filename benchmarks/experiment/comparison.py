@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from baselines.command_line import MODEL_OPTIONS
 from baselines.ladder import arm_environment
 from baselines.models.devices import choose_device
 from baselines.models.load import load_model
@@ -59,7 +60,7 @@ def grid_of(options: argparse.Namespace) -> Grid:
     if options.workers is not None and options.workers < 1:
         raise GridError(f"--workers {options.workers}: expected at least 1")
     grid = load_preset(options.preset)
-    names = ("seeds", "updates", "model", "device", "dtype", "evaluation_items", "learning_rates")
+    names = ("seeds", "updates", "evaluation_items", "learning_rates", *MODEL_OPTIONS)
     changes: dict[str, Any] = {name: getattr(options, name) for name in names}
     changes["arms"] = tuple(options.arms) if options.arms else None
     changes["allow_wheel"] = options.allow_wheel or None

@@ -99,6 +99,7 @@ def config_of(options: argparse.Namespace, dataset: str | None) -> RunConfig:
         allow_wheel=options.allow_wheel,
         device=options.device,
         dtype=options.dtype,
+        quantization=options.quantization,
         updates=0,
         episodes=1,
         evaluation_items=options.items,

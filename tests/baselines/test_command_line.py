@@ -2,20 +2,27 @@
 
 import errno
 import os
+import re
 import signal
 import subprocess
 import sys
 import threading
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
-from baselines import command_line
-from baselines.command_line import Interrupted, interpreter, interruptible, report_interrupt, run_command
+from baselines import command_line, play, train
+from baselines.command_line import MODEL_OPTIONS, Interrupted, interpreter, interruptible, report_interrupt, run_command
+from baselines.models.devices import DTYPES
 from baselines.models.load import ModelCorrupt, ModelNotFound
+from baselines.models.quantization import QUANTIZATIONS
 from baselines.ppo.nonfinite import NonFiniteLoss
 from baselines.runs.checkpoint import CheckpointError
+from baselines.runs.run_config import RunConfig
 from baselines.runs.tracking import TrackerError
+from benchmarks import compare, evaluate
+from benchmarks.experiment import comparison, untrained_team
 
 ROOT = Path(__file__).resolve().parents[2]
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -159,3 +166,23 @@ def test_exit_on_signal_ends_the_process_with_its_line(number):
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT)
     assert (run.returncode, run.stderr) == (128 + number, "\nthe line\n")
+
+
+def test_every_program_has_the_same_model_options_and_passes_them_on():
+    words = ["--device", "cpu", "--dtype", "bfloat16", "--quantization", "4bit", "--allow-wheel"]
+    expected = {"device": "cpu", "dtype": "bfloat16", "quantization": "4bit", "allow_wheel": True}
+    configs = (
+        train.config_of(train.parse(["--arm", "marft", "--env-arg", "dataset=relay", "--dry-run", *words])),
+        untrained_team.config_of(evaluate.parse(["--model", "tiny", *words]), "relay"),
+        comparison.grid_of(compare.parse(words)).runs()[0],
+    )
+    for config in configs:
+        assert {name: getattr(config, name) for name in expected} == expected
+    options = vars(play.parse(["runs/relay", *words]))
+    assert {name: options[name] for name in expected} == expected
+    assert set(MODEL_OPTIONS) <= {field.name for field in fields(RunConfig)}
+
+
+def test_the_help_of_the_types_lists_them_all():
+    assert set(re.findall(r"\w+", MODEL_OPTIONS["dtype"])) >= {"auto", *DTYPES}
+    assert set(re.findall(r"\w+", MODEL_OPTIONS["quantization"])) >= set(QUANTIZATIONS)

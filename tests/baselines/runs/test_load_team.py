@@ -174,9 +174,17 @@ def test_play_shows_an_episode(trained, capsys):
     assert "# math_v0 problem" in capsys.readouterr().out
 
 
+def test_play_loads_the_base_in_another_type_and_warns(trained, capsys, caplog):
+    assert play.main([str(trained[0]), "--index", "3", "--dtype", "bfloat16"]) == 0
+    assert "the adapters were trained with dtype float32, now bfloat16" in caplog.text
+    assert baselines.load_team(trained[0], dtype="bfloat16").team.models()["tiny"]["dtype"] == "bfloat16"
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["--dtype", "bf16"], "dtype='bf16': expected one of auto, float32, bfloat16, float16"),
+        (["--quantization", "8bit"], "quantization='8bit': expected one of none, 4bit"),
         (["--env", "maths_v0"], "maths_v0"),
         (["--env-arg", "dataset"], "--env-arg dataset: expected KEY=VALUE"),
         (["--env-arg", "team=trio"], "was not trained: expected one of reasoner_0, actor_0"),
