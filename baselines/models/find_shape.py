@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import torch
 
 from baselines.models.load import stored_dtype
 from baselines.models.shape import NAMED_SHAPES, ModelShape, shape_of
-from baselines.models.sources import HUB_TIMEOUT_S, ModelNotFound, resolve, weight_files
+from baselines.models.sources import HUB_TIMEOUT_S, ModelNotFound, is_hub_name, resolve, weight_files
 from baselines.models.wheels import cache_folder
 
 
@@ -34,19 +33,27 @@ def find_shape(name: str) -> tuple[ModelShape, torch.dtype]:
 
 def _config(name: str) -> tuple[Any, Path | None]:
     """Return a model's configuration, and the folder of its files if they are on this machine."""
-    from huggingface_hub import HfApi
     from transformers import AutoConfig
 
     try:
         folder = resolve(name, "cache", cache_folder(None), allow_wheel=False)[1]
-        return AutoConfig.from_pretrained(folder), folder
     except ModelNotFound as error:
-        missing = error
-    sizes = f"{missing} The memory plan also takes the sizes {', '.join(NAMED_SHAPES)}."
-    if os.sep not in name:
-        raise ModelNotFound(sizes)
+        return _config_on_hub(name, f"{error} The memory plan also takes the sizes {', '.join(NAMED_SHAPES)}."), None
+    try:
+        return AutoConfig.from_pretrained(folder, local_files_only=True), folder
+    except (OSError, ValueError, KeyError) as error:
+        raise ModelNotFound(f"transformers cannot read the configuration in model folder {folder}: {error}") from error
+
+
+def _config_on_hub(name: str, missing: str) -> Any:
+    """Return the configuration of a model on the hub; raise ModelNotFound with the message ``missing`` without it."""
+    from huggingface_hub import HfApi
+    from transformers import AutoConfig
+
+    if not is_hub_name(name):
+        raise ModelNotFound(missing)
     try:
         HfApi().model_info(name, timeout=HUB_TIMEOUT_S)  # one request; a download would retry for half a minute
-        return AutoConfig.from_pretrained(name), None
+        return AutoConfig.from_pretrained(name)
     except Exception as error:  # the hub client raises errors of several HTTP libraries
-        raise ModelNotFound(sizes) from error
+        raise ModelNotFound(missing) from error

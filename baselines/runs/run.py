@@ -23,6 +23,7 @@ from baselines.policies.micro_batches import GIB, MemoryExhausted
 from baselines.ppo.diagnostics import Timer
 from baselines.ppo.learner import Learner
 from baselines.runs.checkpoint import Checkpoint
+from baselines.runs.dry_run import check_before_loading
 from baselines.runs.evaluation import (
     EVALUATION,
     Row,
@@ -39,7 +40,7 @@ from baselines.runs.message_statistics import message_statistics
 from baselines.runs.reply_scores import progress_labels, reply_scores
 from baselines.runs.run_config import RunConfig
 from baselines.runs.run_folder import RunFolder, check_folder
-from baselines.runs.team_policy import TeamPolicy, TeamSampler
+from baselines.runs.team_policy import TeamPolicy, TeamSampler, check_team
 from baselines.trajectory import Batch, make_batch
 from marft_envs.batch import BatchRunner, Episode, Policy
 
@@ -79,10 +80,12 @@ class Run:
         self.testing = heldout_runner(config)
         self.transfer = {name: heldout_runner(config, arguments) for name, arguments in config.transfer.items()}
         decoding = replace(config.decoding, max_new_tokens=setting.max_new_tokens)
-        self.policy = TeamPolicy(config, self.training.team.agents, decoding)
+        agents, rounds = self.training.team.agents, self.training.envs[0].rounds
+        check_team(config, agents)
+        check_before_loading(replace(config, decoding=decoding), agents, rounds)
+        self.policy = TeamPolicy(config, agents, decoding)
         for line in self.policy.placement:
             log.info("%s", line)
-        rounds = self.training.envs[0].rounds
         self.memory = plan_of_team(replace(config, decoding=decoding), self.policy, rounds)
         self.memory.check()
         self.learner = Learner(

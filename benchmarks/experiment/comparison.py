@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from baselines.ladder import arm_environment
 from baselines.models.devices import choose_device
 from baselines.models.load import load_model
 from baselines.models.quantization import check_quantization
+from baselines.models.sources import ModelNotFound
+from baselines.runs.dry_run import plan_without_weights
 from baselines.runs.evaluation import environment_of, make_environment
 from baselines.runs.run_config import RunConfig
 from baselines.runs.team_policy import check_team
@@ -69,17 +72,22 @@ def grid_of(options: argparse.Namespace) -> Grid:
 
 
 def check_models(grid: Grid) -> dict[str, Any]:
-    """Load every model and data set once, before the first run.
+    """Check the memory plans, then load every model and data set once, before the first run.
 
     Returns:
         Task -> ``provenance.data_of`` its problems.
 
     Raises:
-        ValueError: A model or a data set cannot be used.
+        ValueError: The memory does not hold a model, or a model or a data set cannot be used.
     """
-    bases = {(name, run.dtype, run.quantization) for run in grid.runs() for name in (run.model, *run.bases.values())}
+    bases = dict.fromkeys(
+        (name, run.dtype, run.quantization) for run in grid.runs() for name in (run.model, *run.bases.values())
+    )
     place = choose_device(grid.device)
     print(place.reason, flush=True)
+    for run in {(run.task, run.arm): run for run in grid.runs()}.values():
+        with contextlib.suppress(ModelNotFound):  # load_model looks in more places, and says where
+            plan_without_weights(run).check()
     for name, dtype, quantization in bases:
         check_quantization(quantization, place.device)
         # In main memory: what this process held on a GPU would be missing in its workers.

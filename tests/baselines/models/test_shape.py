@@ -2,6 +2,7 @@
 
 import json
 
+import huggingface_hub
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, Gemma3TextConfig, LlamaConfig, MixtralConfig, Qwen2Config, Qwen3Config
@@ -59,6 +60,15 @@ def test_the_dtype_is_that_of_the_files_if_the_configuration_has_none(tmp_path):
     settings = json.loads(file.read_text())
     file.write_text(json.dumps({k: v for k, v in settings.items() if k not in ("dtype", "torch_dtype")}))
     assert find_shape(str(tmp_path))[1] == torch.bfloat16
+
+
+@pytest.mark.parametrize(("name", "asked"), [("owner/name", True), ("./name", False), ("folder/of/name", False)])
+def test_only_a_hub_name_is_looked_up_on_the_hub(name, asked, monkeypatch):
+    calls = []
+    monkeypatch.setattr(huggingface_hub.HfApi, "model_info", lambda api, *names, **_: calls.append(names) or 1 / 0)
+    with pytest.raises(ModelNotFound, match="model="):
+        find_shape(name)
+    assert calls == [(name,)] * asked
 
 
 def test_an_unknown_model_is_an_error_with_the_names():

@@ -12,8 +12,9 @@ import baselines
 from baselines import train
 from baselines.engine.torch_engine import Decoding
 from baselines.models import devices, load
+from baselines.models.sources import ModelNotFound
 from baselines.policies.micro_batches import GIB
-from baselines.runs import device_memory, dry_run, memory_plan
+from baselines.runs import device_memory, dry_run, memory_plan, team_policy
 from baselines.runs.dry_run import plan_without_weights
 from baselines.runs.memory_table import table, table_of_sizes
 from baselines.runs.run import Run
@@ -143,6 +144,42 @@ def test_a_memory_that_does_not_hold_the_weights_is_an_error_before_training():
             config_of(memory_gib=wrong)
     with pytest.raises(ValueError, match="RunConfig gradient_checkpointing='yes': expected one of auto, on, off"):
         config_of(gradient_checkpointing="yes")
+
+
+def test_a_base_that_does_not_fit_is_refused_before_it_is_loaded(monkeypatch, tmp_path):
+    LlamaConfig(num_hidden_layers=2).save_pretrained(tmp_path)  # 0.7e9 weights of 4 bytes, which are not there
+    monkeypatch.setattr(team_policy, "load_model", None)
+    with pytest.raises(ValueError, match=r"memory_gib=1: expected more than 2\.\d+, the size of weights"):
+        Run(config_of(model=str(tmp_path), memory_gib=1.0))
+
+
+def test_a_warning_comes_before_the_load_if_less_memory_is_free(monkeypatch, caplog):
+    def load_model(*arguments, **keywords):
+        assert "critic need 0.0" in caplog.text and "and 0.001 GiB are free on cpu" in caplog.text
+        return load.load_model(*arguments, **keywords)
+
+    monkeypatch.setattr(team_policy, "load_model", load_model)
+    monkeypatch.setattr(dry_run, "free_memory", lambda device: GIB // 1000)
+    Run(config_of())
+    caplog.clear()
+    monkeypatch.setattr(team_policy, "load_model", load.load_model)
+    monkeypatch.setattr(dry_run, "free_memory", lambda device: GIB)
+    Run(config_of())
+    assert "are free" not in caplog.text
+
+
+def test_a_model_whose_shape_is_not_known_is_left_to_the_load(tmp_path):
+    with pytest.raises(ModelNotFound, match=r"lacks config\.json or weights"):
+        Run(config_of(model=str(tmp_path), memory_gib=1.0))
+    with pytest.raises(ModelNotFound, match="transformers cannot read the configuration in model folder"):
+        plan_without_weights(config_of(model=str(tmp_path)))
+
+
+def test_an_absent_device_of_a_run_is_an_error_without_advice_on_plans(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    for memory in (None, 72.0):
+        with pytest.raises(ValueError, match=r"^device='cuda': (?!.*memory)"):
+            Run(config_of(device="cuda", memory_gib=memory))
 
 
 def test_the_budget_of_a_pass_is_in_the_head_of_the_rows(tmp_path):

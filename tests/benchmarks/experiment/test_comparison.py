@@ -104,6 +104,13 @@ def test_options_are_validated_before_the_results_folder(option, message, tmp_pa
     assert message in capsys.readouterr().err
 
 
+def test_a_base_that_does_not_fit_the_memory_is_refused_before_it_is_loaded(monkeypatch):
+    monkeypatch.setattr(comparison, "load_model", None)
+    tasks = {"relay": {"arguments": {"dataset": "relay"}}}
+    with pytest.raises(ValueError, match=r"memory_gib=0\.001: expected more than 0\.\d+, the size of weights"):
+        comparison.check_models(grid.Grid(arms=("marft",), tasks=tasks, memory_gib=0.001))
+
+
 def test_a_comparison_whose_problems_have_changed_is_not_resumed(tmp_path, capsys):
     problems, preset = tmp_path / "own.jsonl", tmp_path / "own.toml"
     problems.write_text("".join(json.dumps({"q": f"{i} + {i} = ?", "a": str(2 * i)}) + "\n" for i in range(16)))
