@@ -132,10 +132,10 @@ def print_memory_plan(options: argparse.Namespace) -> None:
     """Print the memory plan of the run (docs/memory.md)."""
     from baselines.runs.device_memory import free_memory
     from baselines.runs.dry_run import plan_without_weights
-    from baselines.runs.memory_table import table
+    from baselines.runs.memory_table import describe_plan
 
     plan = plan_without_weights(config_of(options))
-    print(table(plan, free_memory(plan.device)))
+    print(describe_plan(plan, free_memory(plan.device)))
 
 
 def run(options: argparse.Namespace) -> None:

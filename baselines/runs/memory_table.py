@@ -11,7 +11,7 @@ from baselines.runs.memory_plan import MemoryPlan, plan_of
 from baselines.runs.run_config import RunConfig
 
 
-def table(plan: MemoryPlan, free: int | None) -> str:
+def describe_plan(plan: MemoryPlan, free: int | None) -> str:
     """Return the plan as text, in GiB.
 
     Args:

@@ -16,7 +16,7 @@ from baselines.models.sources import ModelNotFound
 from baselines.policies.micro_batches import GIB
 from baselines.runs import device_memory, dry_run, memory_plan, team_policy
 from baselines.runs.dry_run import plan_without_weights
-from baselines.runs.memory_table import table, table_of_sizes
+from baselines.runs.memory_table import describe_plan, table_of_sizes
 from baselines.runs.run import Run
 
 ROOT = Path(__file__).parents[3]
@@ -46,7 +46,7 @@ def test_the_plan_without_weights_is_that_of_the_loaded_run():
     config = config_of(settings={"normalization": "sum"})
     found, expected = plan_without_weights(config), Run(config).memory
     assert found == expected
-    assert table(found, None) == table(expected, None)
+    assert describe_plan(found, None) == describe_plan(expected, None)
 
 
 def test_the_parts_by_hand():
