@@ -113,17 +113,8 @@ def load_model(
     full_name, folder, revision = resolve(name, source, cache_folder(cache_dir), allow_wheel)
     hashes, card = _verified(folder)
     kind = choose_dtype(dtype, place.device, stored_dtype(folder))
-    try:
+    with _out_of_memory_is_reported(full_name, place.device, kind.dtype):
         model, tokenizer = _read(folder, kind.dtype, place.device, quantization_config(quantization, kind.dtype))
-    except (RuntimeError, MemoryError, OSError) as error:
-        if not is_out_of_memory(error):
-            raise
-        dtype_name = str(kind.dtype).removeprefix("torch.")
-        raise RunError(
-            f"out of memory while model {full_name!r} was loaded to {place.device} as {dtype_name} "
-            f"({first_line(error)}): expected more free memory, a smaller model, dtype = 'bfloat16', or on a GPU "
-            "quantization = '4bit'"
-        ) from error
     sentences = [place.reason, kind.reason] + ["linear layers in 4 bits (NF4)"] * (quantization == "4bit")
     return LoadedModel(
         model=model.eval().requires_grad_(False),
@@ -160,6 +151,21 @@ def _verified(folder: Path) -> tuple[dict[str, str], dict[str, Any]]:
     hashes = {file.name: sha256_of(file) for file in weights}
     _check_hashes(folder, card.get("sha256", {}), hashes)
     return hashes, card
+
+
+@contextmanager
+def _out_of_memory_is_reported(name: str, device: torch.device, dtype: torch.dtype) -> Iterator[None]:
+    """Raise RunError, naming the model, where the memory is exhausted in the block."""
+    try:
+        yield
+    except (RuntimeError, MemoryError, OSError) as error:
+        if not is_out_of_memory(error):
+            raise
+        raise RunError(
+            f"out of memory while model {name!r} was loaded to {device} as {str(dtype).removeprefix('torch.')} "
+            f"({first_line(error)}): expected more free memory, a smaller model, dtype = 'bfloat16', or on a GPU "
+            "quantization = '4bit'"
+        ) from error
 
 
 def _read(folder: Path, dtype: torch.dtype, device: torch.device, quantization: Any) -> tuple[Any, Any]:
