@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from baselines.models.quantization import Quantization
 from baselines.runs import checkpoint
 from baselines.runs.checkpoint import Checkpoint, CheckpointError
 from baselines.runs.run import load_adapters
@@ -114,7 +115,7 @@ class LoadedTeam:
 def load_team(
     path: str | Path, *, update: int | None = None, greedy: bool = False, seed: int = 0,
     roles: Mapping[str, str] | None = None, allow_wheel: bool = False, device: str = "auto",
-    dtype: str | None = None, quantization: str | None = None,
+    dtype: str | None = None, quantization: Quantization | None = None,
 ) -> LoadedTeam:  # fmt: skip
     """Load a trained team.
 

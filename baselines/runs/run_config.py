@@ -27,6 +27,7 @@ from baselines.engine.torch_engine import Decoding
 from baselines.field_types import check_field_types
 from baselines.ladder import LearnerConfig, arm
 from baselines.models.devices import check_names
+from baselines.models.quantization import Quantization
 from baselines.policies.policy import LoraSettings
 from marft_envs.arguments import did_you_mean, is_abbreviation_of
 
@@ -71,7 +72,7 @@ class RunConfig:
     """Device of models and updates: "auto" (a GPU if there is one), "cpu", "cuda", "cuda:1", ... or "mps"."""
     dtype: str = "auto"
     """Type of the base model's weights: "auto" (that of its files), "float32", "bfloat16" or "float16"."""
-    quantization: Literal["none", "4bit"] = "none"
+    quantization: Quantization = "none"
     """Whether the base model's weights are stored in 4 bits (bitsandbytes, docs/models.md)."""
     seed: int = 0
     """Seed of problems, sampling, adapters and critic."""
