@@ -40,14 +40,15 @@ def free_memory(device: torch.device) -> int | None:
 def available_memory() -> int | None:
     """Return the bytes of main memory that further processes can use now; None if the system does not say.
 
-    A container's limit (cgroup v2) counts if it is lower than what the machine has.
+    A container's limit (cgroup v2) counts if it is lower than what the machine has. Where the system does not report the
+    available memory (macOS), all of the main memory counts as available.
     """
-    found = [_linux_available(), _cgroup_available()]
+    found = [_system_available(), _cgroup_available()]
     known = [size for size in found if size is not None]
     return min(known) if known else None
 
 
-def _linux_available() -> int | None:
+def _system_available() -> int | None:
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
@@ -61,7 +62,10 @@ def _linux_available() -> int | None:
 
 def _cgroup_available(folder: Path = Path("/sys/fs/cgroup")) -> int | None:
     try:
-        limit, used = ((folder / name).read_text(encoding="ascii").strip() for name in ("memory.max", "memory.current"))
-        return max(int(limit) - int(used), 0)
-    except (OSError, ValueError):  # no cgroup v2, or the limit is "max"
+        limit, used = (int((folder / name).read_text(encoding="ascii")) for name in ("memory.max", "memory.current"))
+        entries = (line.split() for line in (folder / "memory.stat").read_text(encoding="ascii").splitlines())
+        # Cached files count as used, although the kernel drops the inactive ones when a process needs the memory.
+        cached = next(int(size) for name, size in entries if name == "inactive_file")
+    except (OSError, StopIteration, ValueError):  # no cgroup v2, or the limit is "max"
         return None
+    return max(limit - used + cached, 0)

@@ -263,7 +263,8 @@ def test_the_plan_of_files_in_a_type_that_is_not_computed_in_has_float32(tmp_pat
 def test_a_containers_limit_counts(tmp_path):
     (tmp_path / "memory.max").write_text("1000\n")
     (tmp_path / "memory.current").write_text("400\n")
-    assert device_memory._cgroup_available(tmp_path) == 600
+    (tmp_path / "memory.stat").write_text("anon 250\nfile 150\ninactive_file 100\nactive_file 50\n")
+    assert device_memory._cgroup_available(tmp_path) == 700  # 1000 - 400, and the inactive files
     (tmp_path / "memory.max").write_text("max\n")
     assert device_memory._cgroup_available(tmp_path) is None
     assert device_memory._cgroup_available(tmp_path / "nowhere") is None
