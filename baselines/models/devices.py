@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import torch
 
+from baselines.models.out_of_memory import first_line
+
 AUTO = "auto"
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _DEVICE = re.compile(r"cpu|cuda(:\d+)?|mps")
@@ -115,8 +117,7 @@ def _fault(device: torch.device) -> str:
     try:
         torch.ones(1, device=device).add_(1)
     except RuntimeError as error:  # a GPU that is too old for this build, or that another process holds exclusively
-        first_line = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        return f"{device} cannot run this torch build: {first_line}"
+        return f"{device} cannot run this torch build: {first_line(error)}"
     return ""
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from baselines.models import wheels
+from baselines.models.out_of_memory import first_line
 from baselines.models.wheel_models import WHEEL_MODELS, WheelModel
 from marft_envs.arguments import did_you_mean
 
@@ -143,8 +144,7 @@ def _hub(name: str, tried: list[str]) -> tuple[Path, str] | None:
         weights = "*.safetensors*" if safe else "*.bin*"
         folder = Path(snapshot_download(name, allow_patterns=["*.json", "*.jinja", "*.txt", "*.model", weights]))
     except Exception as error:  # the hub client raises errors of several HTTP libraries
-        first_line = (str(error).strip().splitlines() or [""])[0]
-        tried.append(f"the hub returned an error: {type(error).__name__}: {first_line}")
+        tried.append(f"the hub returned an error: {type(error).__name__}: {first_line(error)}")
         return None
     return folder, folder.name
 

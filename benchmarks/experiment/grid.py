@@ -72,7 +72,7 @@ class Grid:
     def __post_init__(self) -> None:
         for name in ("tasks", "transfer", "bases", "scripted", "sharing", *_MERGED):
             if not isinstance(getattr(self, name), Mapping):
-                raise GridError(f"{name}={getattr(self, name)!r}: expected a table")
+                raise GridError(f"{name}={getattr(self, name)!r}: expected a mapping")
         _check_records("", {name: getattr(self, name) for name in _MERGED})
         if not isinstance(self.seeds, int) or self.seeds < 1 or not self.arms or not self.tasks:
             raise GridError(
@@ -86,7 +86,7 @@ class Grid:
                 raise GridError(
                     f"task {task!r}: expected letters, digits, dots and underscores (files are named after it)"
                 )
-            _check_table(f"tasks.{task}", spec, TASK_KEYS)
+            _check_mapping(f"tasks.{task}", spec, TASK_KEYS)
             _check_records(f"tasks.{task}.", spec)
             self._rates(task)
 
@@ -105,7 +105,7 @@ class Grid:
         value = self.tasks[task].get("learning_rates", self.learning_rates)
         where = f"task {task}: learning_rates"
         if isinstance(value, Mapping):
-            _check_table(where, value, tuple(ARMS))
+            _check_mapping(where, value, tuple(ARMS))
             rates = {arm: _positive_rates(f"{where}.{arm}", value.get(arm, ())) for arm in self.arms}
         else:
             rates = dict.fromkeys(self.arms, _positive_rates(where, value))
@@ -189,21 +189,21 @@ def _positive_rates(where: str, value: Any) -> tuple[float, ...]:
     return tuple(float(rate) for rate in value)
 
 
-def _check_table(where: str, value: Any, known: tuple[str, ...]) -> None:
+def _check_mapping(where: str, value: Any, known: tuple[str, ...]) -> None:
     """Raise GridError unless the value is a mapping of known keys; suggest the nearest key."""
     if not isinstance(value, Mapping):
-        raise GridError(f"{where}={value!r}: expected a table")
+        raise GridError(f"{where}={value!r}: expected a mapping")
     try:
         check_keys(where, value, known)
     except ValueError as error:
         raise GridError(str(error)) from error
 
 
-def _check_records(where: str, tables: Mapping[str, Any]) -> None:
+def _check_records(where: str, settings: Mapping[str, Any]) -> None:
     """Raise GridError for an unknown key of the mappings ``settings``, ``decoding``, ``lora`` and ``chat``."""
     for name, record in _RECORDS.items():
-        if name in tables:
-            _check_table(f"{where}{name}", tables[name], tuple(f.name for f in fields(record)))
+        if name in settings:
+            _check_mapping(f"{where}{name}", settings[name], tuple(f.name for f in fields(record)))
 
 
 def load_preset(name: str) -> Grid:
@@ -217,7 +217,7 @@ def load_preset(name: str) -> Grid:
     """
     path, settings = preset_path(name), read_preset(name)
     where = f"preset {path}"
-    _check_table(where, settings, tuple(f.name for f in fields(Grid)))
+    _check_mapping(where, settings, tuple(f.name for f in fields(Grid)))
     try:
         return Grid(**{**settings, "arms": tuple(settings["arms"])})
     except TypeError as error:  # for example a number instead of a list

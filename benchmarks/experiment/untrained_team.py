@@ -114,10 +114,8 @@ def summary(config: RunConfig, mode: str, row: Mapping[str, Any]) -> str:
     if row["n"]:
         interval = wilson_interval(row["item_score"])
         accuracy = f"accuracy {row['accuracy']:.1%} [{interval.low:.1%}, {interval.high:.1%}] of {row['n']} items"
-    unanswered, not_graded = (
-        row["no_answer"] / max(1, row["answers"]),
-        row["not_graded"] / (row["n"] + row["not_graded"]),
-    )
+    unanswered = row["no_answer"] / max(1, row["answers"])
+    not_graded = row["not_graded"] / (row["n"] + row["not_graded"])
     return (
         f"{config.model} {team} on {config.task}, {mode}: {accuracy}; "
         f"no answer {unanswered:.1%} ({row['no_answer']}), not graded {not_graded:.1%} ({row['not_graded']})"

@@ -60,7 +60,7 @@ def test_the_untrained_team_has_no_rate_and_one_run():
         ({"seeds": "5"}, "seeds=5, arms="),
         ({"tasks": {"a/b": RELAY}}, "task 'a/b': expected letters"),
         ({"tasks": {"a": {**RELAY, "update": 3}}}, r"tasks.a has no key 'update' \(did you mean 'updates'\?\)"),
-        ({"tasks": {"a": 3}}, "tasks.a=3: expected a table"),
+        ({"tasks": {"a": 3}}, "tasks.a=3: expected a mapping"),
         ({"learning_rates": [1e-3, 1e-3]}, "expected a list of different positive numbers"),
         ({"learning_rates": [0]}, "different positive numbers"),
         ({"learning_rates": {"marftt": [1e-3]}}, r"no key 'marftt' \(did you mean 'marft'\?\)"),
@@ -79,5 +79,5 @@ def test_a_preset_file_may_have_all_keys(tmp_path):
     with pytest.raises(GridError, match="arms='ippo': expected a list of names"):
         load_preset(str(path))
     path.write_text('arms = ["ippo"]\ntasks = 3\n')
-    with pytest.raises(GridError, match="tasks=3: expected a table"):
+    with pytest.raises(GridError, match="tasks=3: expected a mapping"):
         load_preset(str(path))
