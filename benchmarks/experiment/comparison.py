@@ -11,7 +11,7 @@ from typing import Any
 from baselines.command_line import MODEL_OPTIONS
 from baselines.ladder import arm_environment
 from baselines.models.devices import choose_device
-from baselines.models.load import load_model
+from baselines.models.load import check_model
 from baselines.models.quantization import check_quantization
 from baselines.models.sources import ModelNotFound
 from baselines.runs.dry_run import plan_without_weights
@@ -72,7 +72,9 @@ def grid_of(options: argparse.Namespace) -> Grid:
 
 
 def check_models(grid: Grid) -> dict[str, Any]:
-    """Check the memory plans, then load every model and data set once, before the first run.
+    """Check the memory plans, the files of every model, and every data set, before the first run.
+
+    No weights are in memory here: the workers may need all of it.
 
     Returns:
         Task -> ``provenance.data_of`` its problems.
@@ -80,18 +82,15 @@ def check_models(grid: Grid) -> dict[str, Any]:
     Raises:
         ValueError: The memory does not hold a model, or a model or a data set cannot be used.
     """
-    bases = dict.fromkeys(
-        (name, run.dtype, run.quantization) for run in grid.runs() for name in (run.model, *run.bases.values())
-    )
     place = choose_device(grid.device)
     print(place.reason, flush=True)
     for run in {(run.task, run.arm): run for run in grid.runs()}.values():
-        with contextlib.suppress(ModelNotFound):  # load_model looks in more places, and says where
+        with contextlib.suppress(ModelNotFound):  # check_model looks in more places, and says where
             plan_without_weights(run).check()
-    for name, dtype, quantization in bases:
+    for quantization in dict.fromkeys(run.quantization for run in grid.runs()):
         check_quantization(quantization, place.device)
-        # In main memory: what this process held on a GPU would be missing in its workers.
-        load_model(name, device="cpu", dtype=dtype, allow_wheel=grid.allow_wheel)
+    for name in dict.fromkeys(name for run in grid.runs() for name in (run.model, *run.bases.values())):
+        check_model(name, allow_wheel=grid.allow_wheel)
     return {run.task: data_of(run) for run in {run.task: run for run in grid.runs()}.values()}
 
 

@@ -18,7 +18,8 @@ import transformers
 from baselines.engine.prompts import render
 from baselines.errors import RunError
 from baselines.models import wheels
-from baselines.models.load import LoadedModel, ModelCorrupt, ModelNotFound, load_model, stored_dtype
+from baselines.models.card import CARD
+from baselines.models.load import LoadedModel, ModelCorrupt, ModelNotFound, check_model, load_model, stored_dtype
 from baselines.models.sources import SHIPPED, TINY
 from baselines.models.wheel_models import WHEEL_MODELS, Wheel
 
@@ -157,6 +158,35 @@ def test_a_model_that_does_not_fit_the_memory_is_reported(monkeypatch: pytest.Mo
     monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_pretrained", _raising(error))
     with pytest.raises(RunError, match=r"^out of memory while model 'tiny\S*' was loaded to cpu as float32 \(.*\):"):
         load_model("tiny")
+
+
+@pytest.mark.parametrize("described", [True, False], ids=["with dtype", "without dtype"])
+def test_a_truncated_weights_file_is_reported(tiny_copy: Path, described: bool) -> None:
+    (tiny_copy / CARD).unlink()
+    weights = tiny_copy / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1000])
+    if not described:
+        config = json.loads((tiny_copy / "config.json").read_text())
+        del config["dtype"]
+        (tiny_copy / "config.json").write_text(json.dumps(config))
+    for load in (load_model, check_model):
+        with pytest.raises(ModelCorrupt, match=r"a weights file in model folder \S+ is damaged \(.*\): expected"):
+            load(tiny_copy)
+
+
+def test_the_check_of_a_model_allocates_no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = []
+    original = transformers.AutoModelForCausalLM.from_pretrained
+
+    def load(*names: object, **options: object) -> object:
+        loaded.append(original(*names, **options))
+        return loaded[-1]
+
+    monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_pretrained", load)
+    check_model("tiny")
+    assert {parameter.device.type for parameter in loaded[0].parameters()} == {"meta"}
+    with pytest.raises(ModelNotFound, match="model='tny'"):
+        check_model("tny")
 
 
 def test_another_error_of_a_model_is_not_taken_for_a_lack_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,7 +105,7 @@ def test_options_are_validated_before_the_results_folder(option, message, tmp_pa
 
 
 def test_a_base_that_does_not_fit_the_memory_is_refused_before_it_is_loaded(monkeypatch):
-    monkeypatch.setattr(comparison, "load_model", None)
+    monkeypatch.setattr(comparison, "check_model", None)
     tasks = {"relay": {"arguments": {"dataset": "relay"}}}
     with pytest.raises(ValueError, match=r"memory_gib=0\.001: expected more than 0\.\d+, the size of weights"):
         comparison.check_models(grid.Grid(arms=("marft",), tasks=tasks, memory_gib=0.001))
