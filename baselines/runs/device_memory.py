@@ -40,8 +40,8 @@ def free_memory(device: torch.device) -> int | None:
 def available_memory() -> int | None:
     """Return the bytes of main memory that further processes can use now; None if the system does not say.
 
-    A container's limit (cgroup v2) counts if it is lower than what the machine has. Where the system does not report the
-    available memory (macOS), all of the main memory counts as available.
+    A container's limit (cgroup v2) counts if it is lower than what the machine has. Where the system does not report
+    the available memory (macOS), all of the main memory counts as available.
     """
     found = [_system_available(), _cgroup_available()]
     known = [size for size in found if size is not None]
