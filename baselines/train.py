@@ -72,25 +72,13 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     add("--dry-run", action="store_true", help="print the memory plan of the run and exit; loads no weights. --model "
         "may also be a size of Qwen2.5: 0.5B, 1.5B, 3B, 7B, 14B, 32B, 72B (docs/memory.md)")  # fmt: skip
     add("--resume", action="store_true", help="resume the run in --out; its settings need not be repeated")
-    add("--config", type=Path, help="read settings from a .toml, .yaml or .json file; flags override it")
-    add("--arm", help="algorithm: ippo, mappo, ..., marft (the names in baselines.ARMS)")
-    add("--env", dest="environment", help="environment, such as math_v0 or my_tasks:coins_v0 (default: math_v0)")
-    add("--env-arg", action="append", default=[], metavar="KEY=VALUE", help="argument of the environment; repeatable")
-    add_model_options(parser, {"model": "tiny", "device": "auto", "dtype": "auto", "quantization": "none"})
+    add_settings(parser)
     add("--updates", type=int, help="number of batches to train on (default: 30)")
     add("--episodes", type=int, help="episodes per batch (default: 128)")
-    add("--seed", type=int, help="seed of problems, sampling, adapters and critic (default: 0)")
     add(
         "--cooperation",
         action="store_true",
         help="in each evaluation, also score with each speaker's messages shuffled",
-    )
-    add(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="set any other setting, such as learner.clip=0.1, memory_gib=40 or decoding.rows=64; repeatable",
     )
     add(
         "--track",
@@ -103,13 +91,39 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     return options
 
 
-def config_of(options: argparse.Namespace) -> RunConfig:
-    """Merge the settings of the resumed run, the file, the flags and --set; later ones override earlier ones."""
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that every command with a run's settings has; ``config_of`` reads them."""
+    add = parser.add_argument
+    add("--config", type=Path, help="read settings from a .toml, .yaml or .json file; flags override it")
+    add("--arm", help="algorithm: ippo, mappo, ..., marft (the names in baselines.ARMS)")
+    add("--env", dest="environment", help="environment, such as math_v0 or my_tasks:coins_v0 (default: math_v0)")
+    add("--env-arg", action="append", default=[], metavar="KEY=VALUE", help="argument of the environment; repeatable")
+    add_model_options(parser, {"model": "tiny", "device": "auto", "dtype": "auto", "quantization": "none"})
+    add("--seed", type=int, help="seed of problems, sampling, adapters and critic (default: 0)")
+    add(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="set any other setting, such as learner.clip=0.1, memory_gib=40 or decoding.rows=64; repeatable",
+    )
+
+
+def config_of(options: argparse.Namespace, defaults: Mapping[str, Any] | None = None) -> RunConfig:
+    """Merge the defaults, the settings of the resumed run, the file, the flags and --set; later ones override earlier.
+
+    Args:
+        options: The parsed command line.
+        defaults: Settings of a command whose defaults are not those of ``RunConfig``.
+
+    Raises:
+        ValueError: No arm is given, a key is unknown, or a value is invalid.
+    """
     from baselines.runs.config_files import build, read_settings
     from baselines.runs.run_folder import CONFIG
     from marft_envs.cli.key_values import parse_key_values
 
-    layers: list[Mapping[str, Any]] = []
+    layers: list[Mapping[str, Any]] = [defaults or {}]
     if options.resume and options.out and (options.out / CONFIG).is_file():
         layers.append(read_settings(options.out / CONFIG))
     if options.config:

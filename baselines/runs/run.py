@@ -130,14 +130,18 @@ class Run:
             seeds=generator.integers(2**31, size=self.config.episodes).tolist(),
         )
 
+    def sample(self, update: int) -> tuple[list[Episode], TeamSampler]:
+        """Play the update's episodes with the present policies. Return them and the sampler that played them."""
+        sampler = self.policy.sampler((self.config.seed, _SAMPLING, update))
+        return self.rollout(update, sampler), sampler
+
     def train_once(self, update: int) -> Row:
         """Play one batch, update the policies, and return the metrics."""
         start, timer = time.perf_counter(), Timer()
-        sampler = self.policy.sampler((self.config.seed, _SAMPLING, update))
         with timer.measure("rollout"):
-            episodes = self.rollout(update, sampler)
+            episodes, sampler = self.sample(update)
         graded = [e for e in episodes if not e.not_graded]
-        batch = self._batch([e for e in episodes if not e.not_graded or self._can_bootstrap(e)], sampler)
+        batch = self.batch([e for e in episodes if not e.not_graded or self._can_bootstrap(e)], sampler)
         metrics: Row = {"skipped": "no graded episode", "agents": {}}
         if batch is not None:
             with _out_of_memory_is_reported():
@@ -153,8 +157,13 @@ class Run:
         """Return whether a limit truncated the episode and a critic can estimate its return."""
         return episode.final_state is not None and bool(episode.steps) and self.learner.critic is not None
 
-    def _batch(self, episodes: Sequence[Episode], sampler: TeamSampler) -> Batch | None:
-        """Return the batch to learn from; None if no episode is left."""
+    def batch(self, episodes: Sequence[Episode], sampler: TeamSampler) -> Batch | None:
+        """Return the batch to learn from, on the policies' device; None if no episode is left.
+
+        Args:
+            episodes: Graded episodes, and truncated ones if a critic can estimate their returns.
+            sampler: The sampler that played them.
+        """
         task, scores = self.training.task, None
         if self.learner.config.reward == "maporl":
             scored = [(e, found) for e in episodes if (found := reply_scores(task, e)) is not None]

@@ -31,7 +31,7 @@ def run_with(setting, **arguments):
 def batch_of(run, change=lambda episode: episode):
     sampler = run.policy.sampler((0, 0))
     episodes = [change(episode) for episode in run.rollout(1, sampler)]
-    return run._batch(episodes, sampler), episodes
+    return run.batch(episodes, sampler), episodes
 
 
 def read(run, turns):
