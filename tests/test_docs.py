@@ -48,9 +48,9 @@ def test_python_blocks_run_one_after_the_other(guide, monkeypatch, tmp_path, cle
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda p: p.name)
 def test_commands_parse(guide):
     from baselines import play, train
-    from benchmarks import compare, evaluate, grading, report
+    from benchmarks import compare, critic, evaluate, grading, report
 
-    parsers = {"compare": compare.parse, "evaluate": evaluate.parse, "grading": grading.parse}
+    parsers = {"compare": compare.parse, "critic": critic.parse, "evaluate": evaluate.parse, "grading": grading.parse}
     modules = {"marft_envs": __main__.parse, "baselines.train": train.parse, "baselines.play": play.parse}
     for line in "\n".join(blocks(guide, "sh")).replace("\\\n", " ").splitlines():
         words = shlex.split(line, comments=True)
