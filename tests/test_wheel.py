@@ -69,6 +69,11 @@ numbers = {"updates": 1, "episodes": 8, "evaluation_items": 4}
 train(RunConfig(arm="marft", task="relay", environment_arguments={"dataset": "relay"}, **numbers), rows.append)
 print(len([row for row in rows if row["kind"] == "train"]))
 """
+FOUR_BIT = """
+from baselines.models.load import load_model
+loaded = load_model("tiny", quantization="4bit")
+print(loaded.model.is_loaded_in_4bit)
+"""
 COMPARE = f"""
 import runpy, sys
 sys.argv = "compare.py --preset quick --seeds 1 --updates 0 --items 4 --out results --workers 1".split()
@@ -99,6 +104,7 @@ FEATURES = {
     "math": (SYMBOLIC, "correct", SYMBOLIC),
     "data": (LOAD, "2", LOAD_WITHOUT),
     "train": (TRAIN, "1", "import baselines; baselines.RunConfig"),
+    "quantization": (FOUR_BIT, "True", FOUR_BIT),
     "bench": (COMPARE, "Results: results/ (rows.jsonl, summary.json, report.md, curve_*.png)", None),
     "tracking": ("import tensorboard; print(1)", "1", None),
     "wandb": ("import wandb; print(1)", "1", None),

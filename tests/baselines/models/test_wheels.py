@@ -20,7 +20,7 @@ def _load(model: WheelModel) -> LoadedModel:
         pytest.skip(
             f"NOT TESTED: {model.name} is not in {folder}; load_model({model.name!r}, source='wheel') converts it"
         )
-    return load_model(model.name, source="wheel")
+    return load_model(model.name, source="wheel", dtype="bfloat16")  # whatever this CPU computes fast
 
 
 @pytest.fixture(scope="module")

@@ -83,7 +83,7 @@ def test_a_reply_that_is_not_graded_drops_its_episode(monkeypatch):
     sampler = run.policy.sampler((0, 1))
     episodes = run.rollout(1, sampler)
     monkeypatch.setattr(Report, "grade", grade_most)
-    batch = run._batch(episodes, sampler)  # 12 replies each: the 200th is the 17th episode's
+    batch = run.batch(episodes, sampler)  # 12 replies each: the 200th is the 17th episode's
     assert len(batch.score) == 31 and run.counts["not_graded"] == 1
 
 

@@ -155,7 +155,7 @@ def test_a_scripted_agent_is_read_by_the_critic_and_not_trained(tmp_path):
     sampler = run.policy.sampler((0, 1))
     episodes = run.rollout(1, sampler)
     assert {turn.text for e in episodes for turn in e.transcript if turn.agent == "agent_1"} == {"12"}
-    batch = run._batch(episodes, sampler)
+    batch = run.batch(episodes, sampler)
     assert batch.mask.all() and batch.mask.shape[1] == 4 and len(batch.turns["agent_1"]) == 16
     tokenizer = run.loaded.tokenizer
     turns = batch.turns["agent_1"]
