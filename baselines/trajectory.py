@@ -29,6 +29,7 @@ class Generation:
             ``EngineSampler``.
         truncated: Whether the length limit ended the action.
         dropped_messages: Number of messages of the observation that the prompt left out, to fit the prompt limit.
+        adapter_version: Number of optimiser steps that the agent's weights had been trained for.
     """
 
     prompt_ids: tuple[int, ...]
@@ -37,6 +38,7 @@ class Generation:
     text: str
     truncated: bool
     dropped_messages: int = 0
+    adapter_version: int = 0
 
 
 @dataclass(frozen=True, slots=True)

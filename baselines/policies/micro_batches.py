@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import torch
@@ -122,27 +123,36 @@ class MicroBatches:
         memory, possible = self._models[policy]
         lengths, actions = turns.token_mask.sum(-1).tolist(), turns.action_mask.sum(-1).tolist()
         waiting = sorted(range(len(turns)), key=lambda i: -lengths[i])  # stable: equal lengths stay in order
+        shared = policy.shared_tokens(turns)
         while waiting:
-            on = possible and self.checkpoints(memory, lengths[waiting[0]], actions[waiting[0]], self._device)
-            rows, size = self._fill(memory, waiting, lengths, actions, on)
+            longest = lengths[waiting[0]]
+            on = possible and self.checkpoints(memory, longest, actions[waiting[0]], self._device)
+            peak = partial(memory.peak, length=longest, checkpointing=on, shared=0 if on else shared)
+            rows, size = self._fill(peak, waiting, actions)
             may_checkpoint = possible and self.limits.checkpointing != "off"
             self._current = _Pass(len(rows), lengths[rows[0]], size, on, may_checkpoint)
             yield MicroBatch(torch.tensor(sorted(rows), device=device), on)
             waiting = waiting[len(rows) :]
 
     def _fill(
-        self, memory: PassMemory, waiting: Sequence[int], lengths: Sequence[int], actions: Sequence[int], on: bool
+        self, peak: Callable[..., int], waiting: Sequence[int], actions: Sequence[int]
     ) -> tuple[Sequence[int], int]:
-        """Return the first of the waiting turns that fit one pass, at least one, and the bytes of that pass."""
-        longest, total = lengths[waiting[0]], actions[waiting[0]]
+        """Return the first of the waiting turns that fit one pass, at least one, and the bytes of that pass.
+
+        Args:
+            peak: Function from the number of turns and their action tokens to the bytes of a pass.
+            waiting: Rows of the turns, the longest first.
+            actions: Action tokens of every turn.
+        """
         if len(waiting) <= self.limits.turns:  # the common case of a small model: everything fits
-            whole = memory.peak(len(waiting), longest, sum(actions[row] for row in waiting), checkpointing=on)
+            whole = peak(len(waiting), actions=sum(actions[row] for row in waiting))
             if whole <= self.budget:
                 return waiting, whole
-        size, count = memory.peak(1, longest, total, checkpointing=on), 1
+        total = actions[waiting[0]]
+        size, count = peak(1, actions=total), 1
         for row in waiting[1 : self.limits.turns]:
             total += actions[row]
-            larger = memory.peak(count + 1, longest, total, checkpointing=on)
+            larger = peak(count + 1, actions=total)
             if larger > self.budget:
                 break
             size, count = larger, count + 1

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from baselines.policies.head import chosen_scores, chunk_positions, head_is_plain, own_logits
+from baselines.policies.shared_prefix import longest_shareable, read_with_prefix, shared_tokens
 from baselines.policies.weights import FullWeights, LoraSettings, LoraWeights, Weights
 from baselines.trajectory import AgentTurns
 
@@ -84,6 +85,9 @@ class SharedBasePolicy(nn.Module):
         frozen: Agents that act and are not trained.
         scripted: Agents whose actions come from a script. They have no weights; the base model reads their turns.
 
+    Attributes:
+        versions: Optimiser steps so far, by name of trained weights.
+
     Raises:
         ValueError: If an agent or the name of an adapter is invalid, only some agents of an adapter are frozen, or the
             model's class is not supported.
@@ -104,7 +108,9 @@ class SharedBasePolicy(nn.Module):
         self.agents = tuple(agents)
         self.adapter_of = adapters([a for a in agents if a not in scripted], sharing or {})
         self.blocks = update_blocks(self.adapter_of, frozen)
+        self.versions = dict.fromkeys(self.adapter_of.values(), 0)
         self._plain_head = head_is_plain(base)
+        self._longest_shareable = longest_shareable(base.config)
         weight = base.get_output_embeddings().weight
         self._dtype = weight.dtype
         if self._dtype != torch.float32 and weight.device.type == "cpu":
@@ -131,6 +137,10 @@ class SharedBasePolicy(nn.Module):
     def vocabulary_sizes(self) -> tuple[int, ...]:
         """Vocabulary size of the base model, as a tuple of one."""
         return (int(self.causal_lm.get_input_embeddings().num_embeddings),)
+
+    def version(self, agent: str | None) -> int:
+        """Return how many optimiser steps an agent's weights have been trained for; 0 for the reference policy."""
+        return 0 if agent is None else self.versions.get(self.adapter_of.get(agent, ""), 0)
 
     def adapter_parameters(self, agent: str) -> list[nn.Parameter]:
         """Return the parameters of an agent's weights (shared or its own) and no others."""
@@ -177,27 +187,37 @@ class SharedBasePolicy(nn.Module):
 
     def logits(self, states: Tensor) -> Tensor:
         """Return the logits [n, V] of last hidden states [n, H] under the active policy."""
-        return self._head_function()(states)
+        return self.head_of(self.causal_lm)(states)
 
-    def _head_function(self) -> Callable[[Tensor], Tensor]:
-        """Return the head of the active model. It stays that model's when another policy is activated."""
-        return self.head if self._plain_head else functools.partial(own_logits, self.causal_lm)
+    def head_of(self, causal_lm: Any) -> Callable[[Tensor], Tensor]:
+        """Return the function from last hidden states [n, H] to logits [n, V] of a model of the base's class.
+
+        It stays that model's when another policy is activated.
+        """
+        return causal_lm.get_output_embeddings() if self._plain_head else functools.partial(own_logits, causal_lm)
 
     @property
     def hidden_size(self) -> int:
         """The width H of the backbone's last hidden states."""
         return int(self.causal_lm.config.get_text_config().hidden_size)
 
-    def hidden(self, turns: AgentTurns) -> Tensor:
+    def shared_tokens(self, turns: AgentTurns) -> int:
+        """Return how many first tokens of some turns a pass reads once for all of them (``shared_prefix``)."""
+        return shared_tokens(turns, self._longest_shareable)
+
+    def hidden(self, turns: AgentTurns, *, share_prefix: bool = True) -> Tensor:
         """Return the last hidden states of prompt and action under the active policy, [n, L, H].
 
         L is the length of the longest of these turns; padding beyond it is not read.
 
         Args:
             turns: n turns of an agent, on the policy's device.
+            share_prefix: Whether a prefix that all turns begin with is read once. Gradient checkpointing needs False.
         """
         length = longest(turns.token_mask)
         ids, mask = turns.tokens[:, :length], turns.token_mask[:, :length].long()
+        if share_prefix and (shared := self.shared_tokens(turns)):
+            return read_with_prefix(self.backbone, self.causal_lm.config, ids, mask, shared)
         return self.backbone(input_ids=ids, attention_mask=mask, use_cache=False).last_hidden_state
 
     def token_scores(self, hidden: Tensor, turns: AgentTurns, temperature: float) -> TokenScores:
@@ -214,13 +234,13 @@ class SharedBasePolicy(nn.Module):
         # Only the positions that predict action tokens go through the head.
         states, chosen = hidden[row, at - 1], turns.tokens[row, at]
         positions = chunk_positions(self.head.weight.shape[0])
-        scores = chosen_scores(self._head_function(), states, chosen, temperature, positions)
+        scores = chosen_scores(self.head_of(self.causal_lm), states, chosen, temperature, positions)
         blank = torch.zeros(mask.shape, device=mask.device)
         return TokenScores(*(blank.index_put((row, step), of_tokens) for of_tokens in scores))
 
-    def scores(self, turns: AgentTurns, temperature: float) -> TokenScores:
-        """Return ``token_scores`` after a forward pass."""
-        return self.token_scores(self.hidden(turns), turns, temperature)
+    def scores(self, turns: AgentTurns, temperature: float, *, share_prefix: bool = True) -> TokenScores:
+        """Return ``token_scores`` after a forward pass. ``share_prefix``: see ``hidden``."""
+        return self.token_scores(self.hidden(turns, share_prefix=share_prefix), turns, temperature)
 
     @property
     def context_length(self) -> int | None:

@@ -223,11 +223,11 @@ Weights = LoraWeights | FullWeights
 def _bypassed(base: nn.Module) -> list[str]:
     """Return the names of linear layers whose weights are read without calling the layer, which would skip an adapter.
 
-    These are the output projections of state-space layers (Mamba, Jamba, Bamba, Falcon-H1, ...), which their fused
-    kernels read.
+    These are projections of state-space layers (Mamba, Jamba, Bamba, Falcon-H1, ...), which their kernels read.
     """
-    parts = ("conv1d", "D", "out_proj")
-    return [f"{name}.out_proj" for name, m in base.named_modules() if all(hasattr(m, part) for part in parts)]
+    parts, read = ("conv1d", "D", "out_proj"), ("out_proj", "x_proj", "dt_proj")
+    mixers = [(name, m) for name, m in base.named_modules() if all(hasattr(m, part) for part in parts)]
+    return [f"{name}.{layer}" for name, mixer in mixers for layer in read if hasattr(mixer, layer)]
 
 
 def _bytes(state: dict[str, Tensor]) -> bytes:

@@ -19,7 +19,7 @@ from baselines.functional.ratios import action_logprob, step_monitor
 from baselines.learner_config import LearnerConfig
 from baselines.policies.checkpointing import checkpointed
 from baselines.policies.micro_batches import MicroBatches, in_order
-from baselines.policies.policy import Policies, SharedBasePolicy
+from baselines.policies.policy import Policies, SharedBasePolicy, TokenScores
 from baselines.trajectory import AgentTurns, concatenate, select, stack_padded
 
 
@@ -29,7 +29,8 @@ class AgentData:
 
     Attributes:
         turns: The agent's turns.
-        old_tokens: [N, T] log-probabilities of the tokens under the policy before the update, by the training path.
+        old_tokens: [N, T] log-probabilities of the tokens under the policy before the update, by the training path. NaN
+            until they are known (``Actor.records_old``).
         reference: [N, T] log-probabilities of the tokens under pi_0.
         decisions: [N, U] bool.
         old: [N, U] log-probability of each decision before the update, normalised.
@@ -46,6 +47,11 @@ class AgentData:
     advantage: Tensor
     factor: Tensor
     agent: Tensor
+
+    def with_old(self, old_tokens: Tensor, old: Tensor) -> AgentData:
+        """Return the data with these log-probabilities before the update."""
+        values = {name: getattr(self, name) for name in AgentData.__slots__}
+        return AgentData(**{**values, "old_tokens": old_tokens, "old": old})
 
     @staticmethod
     def join(parts: Sequence[AgentData]) -> AgentData:
@@ -100,10 +106,14 @@ class Actor:
         }  # fmt: skip
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state of optimisers and loss scalers, the agents' KL coefficients and the counters."""
+        """Return the state of optimisers and loss scalers, KL coefficients, counters and the adapters' versions."""
         optimizers = {adapter: optimizer.state_dict() for adapter, optimizer in self.optimizers.items()}
         scalers = {adapter: scaler.state_dict() for adapter, scaler in self.scalers.items()}
-        return {"optimizers": optimizers, "scalers": scalers, "beta": dict(self.beta), "counts": dict(self.counts)}
+        versions = {adapter: self._policy_of(adapter).versions[adapter] for adapter in self.optimizers}
+        return {
+            "optimizers": optimizers, "scalers": scalers, "beta": dict(self.beta), "counts": dict(self.counts),
+            "versions": versions,
+        }  # fmt: skip
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore what ``state_dict`` returned."""
@@ -111,7 +121,11 @@ class Actor:
             optimizer.load_state_dict(state["optimizers"][adapter])
             if state["scalers"][adapter]:  # empty if the run was saved on a device where the base is not fp16
                 self.scalers[adapter].load_state_dict(state["scalers"][adapter])
+            self._policy_of(adapter).versions[adapter] = state["versions"][adapter]
         self.beta, self.counts = dict(state["beta"]), dict(state["counts"])
+
+    def _policy_of(self, adapter: str) -> SharedBasePolicy:
+        return self.policy.of(self.policy.blocks[adapter][0])
 
     # ---- log-probabilities
 
@@ -172,12 +186,23 @@ class Actor:
 
     # ---- training
 
-    def train(self, adapter: str, data: AgentData) -> dict[str, float]:
+    @property
+    def records_old(self) -> bool:
+        """Whether the first epoch can record the old log-probabilities, so that they need no pass of their own.
+
+        It reads every turn before the first optimiser step if it is one minibatch. A KL penalty in the reward needs the
+        log-probabilities before that.
+        """
+        return self.config.minibatches == 1 and self.config.kl_placement == "loss"
+
+    def train(self, adapter: str, data: AgentData, record: Tensor | None = None) -> dict[str, float]:
         """Train one adapter for all epochs; nothing else changes.
 
         Args:
             adapter: Name of the adapter.
             data: The data of the agents that use it.
+            record: [N, T], which the first epoch fills with the old log-probabilities of the tokens; those of ``data``
+                are not read then. None: ``data`` has them. See ``records_old``.
 
         Returns:
             Means over the optimiser steps of the loss and its parts, the number of steps, and ``early_stop``.
@@ -185,11 +210,13 @@ class Actor:
         agent = self.policy.blocks[adapter][0]
         steps: list[dict[str, float]] = []
         with self.policy.of(agent).use(agent):
-            for _ in range(self.config.epochs):
+            for epoch in range(self.config.epochs):
+                if epoch == 1 and record is not None:
+                    data = data.with_old(record, self.decision_logprobs(record, data.turns))
                 order = torch.randperm(len(data.turns), generator=self.generator, device="cpu").to(data.old.device)
                 for chosen in order.chunk(self.config.minibatches):
                     # The KL of this minibatch is measured in its own forward pass, before the step it would stop.
-                    stats = self._accumulate(adapter, data, chosen)
+                    stats = self._accumulate(adapter, data, chosen, None if epoch else record)
                     if self.config.kl_stop and stats["kl_behaviour"] > self.config.kl_stop:
                         return self._finish(adapter, steps, early=True)
                     norm = self._step(adapter, stats["loss"])
@@ -216,6 +243,7 @@ class Actor:
         finite = math.isfinite(loss) and math.isfinite(norm)
         if finite:
             scaler.step(optimizer)
+            self._policy_of(adapter).versions[adapter] += 1
             self.counts["optimiser_steps"] += 1
         else:
             overflow = math.isfinite(loss) and scaler.is_enabled() and scaler.get_scale() > 1
@@ -224,10 +252,13 @@ class Actor:
             scaler.update()
         return norm if finite else None
 
-    def _accumulate(self, adapter: str, data: AgentData, chosen: Tensor) -> dict[str, float]:
+    def _accumulate(
+        self, adapter: str, data: AgentData, chosen: Tensor, record: Tensor | None = None
+    ) -> dict[str, float]:
         """Set the gradient of one minibatch, accumulated over its passes, and return the loss and its parts.
 
-        The weights are those of the whole minibatch, so the gradient does not depend on the passes.
+        The weights are those of the whole minibatch, so the gradient does not depend on the passes. ``record``: see
+        ``train``.
         """
         subset = select(data.turns, chosen)
         aggregation = self.config.loss_aggregation
@@ -235,33 +266,49 @@ class Actor:
             loss_weights(data.decisions[chosen], data.agent[chosen], aggregation),
             loss_weights(subset.action_mask, data.agent[chosen], aggregation),
         )
-        total = self.passes.repeat(lambda: self._accumulate_passes(adapter, subset, data, chosen, weights))
+        total = self.passes.repeat(lambda: self._accumulate_passes(adapter, subset, data, chosen, weights, record))
         self.counts["trained_tokens"] += int(subset.action_mask.sum())
         return total
 
     def _accumulate_passes(
-        self, adapter: str, subset: AgentTurns, data: AgentData, chosen: Tensor, weights: LossWeights
+        self,
+        adapter: str,
+        subset: AgentTurns,
+        data: AgentData,
+        chosen: Tensor,
+        weights: LossWeights,
+        record: Tensor | None,
     ) -> dict[str, float]:
         """Do what ``_accumulate`` does, once. The gradient is zeroed first, so a failed call can be repeated."""
         self.optimizers[adapter].zero_grad(set_to_none=True)
-        policy = self.policy.of(self.policy.blocks[adapter][0])
+        policy = self._policy_of(adapter)
         total: dict[str, float] = {}
         for rows, checkpointing in self.passes.split(policy, subset):
             share = LossWeights(weights.decisions[rows], weights.tokens[rows])
+            turns = select(subset, rows)
             with checkpointed(policy.causal_lm, on=checkpointing):
-                loss, stats = self._loss(policy, select(subset, rows), data, chosen[rows], share)
+                scores = policy.scores(turns, self.temperature, share_prefix=not checkpointing)
+                if record is not None:
+                    record[chosen[rows]] = scores.logprobs.detach()
+                loss, stats = self._loss(scores, turns, data, chosen[rows], share, record)
                 self.scalers[adapter].scale(loss).backward()
             for name, value in {**stats, "loss": loss}.items():
                 total[name] = total.get(name, 0.0) + float(value.detach())
         return total
 
     def _loss(
-        self, policy: SharedBasePolicy, turns: AgentTurns, data: AgentData, rows: Tensor, weights: LossWeights
+        self,
+        scores: TokenScores,
+        turns: AgentTurns,
+        data: AgentData,
+        rows: Tensor,
+        weights: LossWeights,
+        record: Tensor | None,
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """Return the weighted loss of some turns, and its parts. ``rows`` are the turns' rows in ``data``."""
-        scores = policy.scores(turns, self.temperature)
+        old = data.old[rows] if record is None else self.decision_logprobs(record[rows], turns)
         # Of normalised log-probabilities: only with normalization="sum" is this ratio an importance weight.
-        ratio = (self.decision_logprobs(scores.logprobs, turns) - data.old[rows]).exp()
+        ratio = (self.decision_logprobs(scores.logprobs, turns) - old).exp()
         factor = data.factor[rows].unsqueeze(-1).expand_as(ratio)
         surrogate = clipped_policy_loss(ratio, data.advantage[rows], self.config.clip, factor, weights.decisions)
         entropy = (weights.tokens * scores.entropy).sum()

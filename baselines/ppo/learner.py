@@ -3,7 +3,8 @@
 The steps of an update (docs/reference/algorithms.md, sections 2 and 3):
 
 1. Read the batch with the frozen reference model: log pi_0 of every action token, and the critic's inputs.
-2. Compute the old log-probabilities of every agent by the training path, before any parameter changes.
+2. Compute the old log-probabilities of every agent by the training path, before its parameters change: in the first
+   epoch of step 5 where that is possible (``Actor.records_old``), else here for all agents.
 3. Compute the values (also of the final views of truncated episodes), the explained variance and the gate on lam_in.
 4. Compute the advantages with the arm's bootstrap, and whiten them per agent.
 5. For each adapter in the update order: ratio, clipped loss with the factor M outside the clip, KL to pi_0, step.
@@ -17,6 +18,7 @@ Axes: B episodes, K turns of an episode, U decisions of a turn, N turns of one a
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -122,7 +124,13 @@ class Learner:
         with timer.measure("old_logprobs"):  # 2
             # All agents, before any update: in a sequential update the factor compares with the policies that sampled.
             acting = {agent: turns for agent, turns in batch.turns.items() if agent in self.policy.adapter_of}
-            old = {agent: self.actor.token_logprobs(agent, turns) for agent, turns in acting.items()}
+            # Where the first epoch records them, that of the agent's own update does.
+            old = {
+                agent: torch.full_like(turns.behaviour, math.nan)
+                if self.actor.records_old
+                else self.actor.token_logprobs(agent, turns)
+                for agent, turns in acting.items()
+            }
         with timer.measure("values"):  # 3, 4
             # The critic has not been trained on this batch yet, so its explained variance is that of fresh data.
             credit, features, statistics = self._assign_credit(batch, features, self._penalty(batch, old, reference))
@@ -289,10 +297,7 @@ class Learner:
 
     def _update_agents(self, batch: Batch, acting: dict[str, tuple[AgentData, float]]) -> dict[str, dict[str, float]]:
         """Steps 5 and 6. acting: agent -> its data and the standard deviation of its advantages. Return its metrics."""
-        metrics = {
-            agent: describe(d, spread) | {"kl_coefficient": self.actor.beta[agent]}
-            for agent, (d, spread) in acting.items()
-        }
+        metrics = {agent: {"kl_coefficient": self.actor.beta[agent]} for agent in acting}
         # Whitening would scale the near-zero advantages of an agent that the reward does not depend on up to noise of
         # size 1. Such an agent is not trained on this batch (docs/reference/critic.md, section 7).
         floor = self.config.advantage_floor * sum(spread for _, spread in acting.values()) / max(1, len(acting))
@@ -301,11 +306,16 @@ class Learner:
         for number, (adapter, sharers) in enumerate(blocks):
             acted = [agent for agent in sharers if agent in acting]
             trained = [agent for agent in acted if acting[agent][1] >= floor]
+            self._read_old(acting, [agent for agent in acted if agent not in trained])
             rounds = {agent: _rounds(batch, acting[agent][0].turns) for agent in acted}
             stats: dict[str, float] = {}
             if trained:
                 parts = [_with_factor(acting[agent][0], factor[rounds[agent]]) for agent in trained]
-                stats = self.actor.train(adapter, AgentData.join(parts))
+                joined = AgentData.join(parts)
+                record = torch.zeros_like(joined.old_tokens) if self.actor.records_old else None
+                stats = self.actor.train(adapter, joined, record)
+                if record is not None:
+                    self._set_old(acting, trained, record.split([len(part.turns) for part in parts]))
             for agent in acted:
                 metrics[agent] |= {"skipped": 0.0, **stats} if agent in trained else {"skipped": 1.0}
                 if self.config.factor == "on":
@@ -314,9 +324,25 @@ class Learner:
                 # Also for an agent that was skipped: it may share its adapter with one that was trained.
                 for agent in acted:
                     self._compound(agent, acting[agent][0], factor, rounds[agent])
-        for agent in metrics:
+        self._read_old(acting, [agent for agent in acting if not any(agent in sharers for _, sharers in blocks)])
+        for agent, (data, spread) in acting.items():
+            metrics[agent] |= describe(data, spread)
             self.actor.adapt_beta(agent, metrics[agent]["kl_reference"])
         return metrics
+
+    def _read_old(self, acting: dict[str, tuple[AgentData, float]], agents: Sequence[str]) -> None:
+        """Complete the data of agents that are not trained on this batch with their old log-probabilities."""
+        if self.actor.records_old:
+            self._set_old(acting, agents, [self.actor.token_logprobs(a, acting[a][0].turns) for a in agents])
+
+    def _set_old(
+        self, acting: dict[str, tuple[AgentData, float]], agents: Sequence[str], found: Sequence[Tensor]
+    ) -> None:
+        """Set the old log-probabilities of some agents, [N, T or more] each."""
+        for agent, old in zip(agents, found, strict=True):
+            data, spread = acting[agent]
+            own = old[:, : data.old_tokens.shape[1]]
+            acting[agent] = data.with_old(own, self.actor.decision_logprobs(own, data.turns)), spread
 
     def _blocks(self) -> list[tuple[str, tuple[str, ...]]]:
         """Return the adapters to train on this batch, in the update order, each with the agents that share it."""

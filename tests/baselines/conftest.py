@@ -97,9 +97,14 @@ def training_data(monkeypatch):
 
     recorded = Recorded()
 
-    def spy(self, adapter, data):
+    def spy(self, adapter, data, record=None):
+        stats = recorded.train(self, adapter, data, record)
+        if record is not None:
+            if recorded.train is not Actor.train:  # no epoch recorded them
+                record = self.token_logprobs(self.policy.blocks[adapter][0], data.turns)
+            data = data.with_old(record, self.decision_logprobs(record, data.turns))
         recorded[adapter] = data
-        return recorded.train(self, adapter, data)
+        return stats
 
     monkeypatch.setattr(Actor, "train", spy)
     return recorded

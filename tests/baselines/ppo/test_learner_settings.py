@@ -76,7 +76,7 @@ def gradient(setup, learner, data, turns):
 
 @pytest.mark.parametrize("name", ["marft_token", "ippo", "magrpo"])
 def test_splitting_a_minibatch_into_passes_changes_no_gradient(duo, training_data, name):
-    training_data.train = lambda actor, adapter, data: {}
+    training_data.train = lambda actor, adapter, data, record: {}
     learner = learner_of(duo, name, entropy_coefficient=0.01, kl_coefficient=0.1)
     learner.update(duo.play_groups(8) if name == "magrpo" else duo.batch)
     for aggregation in ("token_mean", "turn_mean", "agent_balanced"):
@@ -89,7 +89,7 @@ def test_splitting_a_minibatch_into_passes_changes_no_gradient(duo, training_dat
 @pytest.mark.parametrize("name", ["marft", "marft_token"])
 def test_the_loss_is_a_mean_and_includes_the_factor(duo, training_data, name):
     """Before the first step every ratio is 1: with advantages of 1 and M = 2 the loss is -2, in passes of any size."""
-    training_data.train = lambda actor, adapter, data: {}
+    training_data.train = lambda actor, adapter, data, record: {}
     learner = learner_of(duo, name, kl_coefficient=0.0, minibatches=2)
     learner.update(duo.batch)
     data = training_data["actor_0"]
@@ -250,13 +250,13 @@ def test_an_update_that_is_not_finite_changes_nothing_and_two_in_a_row_stop_the_
     learner.update(duo.batch)
     before = duo.weights()
     broken = duo.batch.turns["actor_0"].behaviour.clone()
-    original = learner.actor.token_logprobs
-    learner.actor.token_logprobs = lambda agent, turns: original(agent, turns) + math.nan
+    original = learner.actor.decision_logprobs
+    learner.actor.decision_logprobs = lambda tokens, turns: original(tokens, turns) + math.nan
     metrics = learner.update(duo.batch)
     assert metrics["bad_updates"] == 1 and metrics["bad_steps"] == 4 and duo.changed(before) == []
-    learner.actor.token_logprobs = original
+    learner.actor.decision_logprobs = original
     assert learner.update(duo.batch)["bad_updates"] == 1  # a good update in between: not in a row
-    learner.actor.token_logprobs = lambda agent, turns: original(agent, turns) + math.nan
+    learner.actor.decision_logprobs = lambda tokens, turns: original(tokens, turns) + math.nan
     learner.update(duo.batch)
     with pytest.raises(
         NonFiniteLoss, match="2 updates in a row had a loss or a gradient that is not finite; the last batch is in"
@@ -268,7 +268,7 @@ def test_an_update_that_is_not_finite_changes_nothing_and_two_in_a_row_stop_the_
 
 def test_without_a_folder_the_batch_is_not_saved(duo):
     learner = learner_of(duo, "ippo", max_bad_updates=1)
-    learner.actor.token_logprobs = lambda agent, turns: turns.behaviour + math.inf
+    learner.actor.decision_logprobs = lambda tokens, turns: tokens[:, :1] + math.inf
     with pytest.raises(NonFiniteLoss, match=r"1 updates in a row .* no folder was given") as e:
         learner.update(duo.batch)
     assert e.value.path is None

@@ -41,17 +41,24 @@ def shifted(batch, by):
 # ---- the temperature
 
 
-def test_the_old_log_probabilities_are_at_the_sampling_temperature():
+# With the KL in the loss, the first epoch records the old log-probabilities; else they need a pass of their own.
+PLACEMENTS = pytest.mark.parametrize("kl_placement", ["loss", "reward"])
+
+
+@PLACEMENTS
+def test_the_old_log_probabilities_are_at_the_sampling_temperature(kl_placement):
     """The sampler's log-probabilities in the batch are exact."""
-    for agent, metrics in learner_of().update(duo_batch())["agents"].items():
+    for agent, metrics in learner_of(kl_placement=kl_placement).update(duo_batch())["agents"].items():
         assert metrics["sampler_gap"] == pytest.approx(0.0, abs=1e-5), (
             f"{agent}: the temperature is missing in the training path's log-probabilities before the update"
         )
 
 
-def test_before_the_first_step_every_ratio_is_one():
+@PLACEMENTS
+def test_before_the_first_step_every_ratio_is_one(kl_placement):
     """At temperature 1 the action B, C, EOS has probability 3/8 * 4/8 * 4/8 in place of 9/18 * 16/22 * 16/22."""
-    for agent, metrics in learner_of(normalization="sum").update(duo_batch())["agents"].items():
+    learner = learner_of(normalization="sum", kl_placement=kl_placement)
+    for agent, metrics in learner.update(duo_batch())["agents"].items():
         assert metrics["kl_behaviour"] == pytest.approx(0.0, abs=1e-6) and metrics["clip_fraction"] == 0.0, (
             f"{agent}: the temperature of the loss is not that of the old log-probabilities"
         )
@@ -60,9 +67,11 @@ def test_before_the_first_step_every_ratio_is_one():
         )
 
 
-def test_the_ratio_does_not_contain_the_samplers_log_probabilities():
+@PLACEMENTS
+def test_the_ratio_does_not_contain_the_samplers_log_probabilities(kl_placement):
     """The sampler's differ by .3 per token here; a ratio to them would be exp(-.9)."""
-    metrics = learner_of(normalization="sum").update(shifted(duo_batch(), 0.3))["agents"]["a_0"]
+    learner = learner_of(normalization="sum", kl_placement=kl_placement)
+    metrics = learner.update(shifted(duo_batch(), 0.3))["agents"]["a_0"]
     cause = "the old log-probabilities are the sampler's, not those of the training path"
     assert metrics["kl_behaviour"] == pytest.approx(0.0, abs=1e-6), cause
     assert metrics["sampler_gap"] == pytest.approx(0.3, abs=1e-5), cause
@@ -113,7 +122,7 @@ def test_each_agent_gets_the_advantages_of_its_own_turns(training_data):
     The scores of a are 1, 0, 1, 0 and those of b are 1, 1, 0, 0: whitened 1, -1, 1, -1 and 1, 1, -1, -1.
     """
     order = [("a_0", "b_0"), ("b_0", "a_0")] * 2
-    training_data.train = lambda actor, adapter, data: {}
+    training_data.train = lambda actor, adapter, data, record: {}
     batch = batch_of(order, [0.0] * 4, reply_scores=[[1.0, 1.0], [1.0, 0.0], [1.0, 0.0], [0.0, 0.0]])
     learner = learner_of(reward="maporl")
     zero_weights(learner.critic)
