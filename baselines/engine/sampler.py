@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
-
-import numpy as np
 
 from baselines.engine.chat_template import ChatSettings
 from baselines.engine.prompts import Prompt, make_prompt
-from baselines.engine.replies import visible_text
+from baselines.engine.protocol import Completion, GenerationRequest
+from baselines.engine.replies import action_text, visible_text
+from baselines.engine.stopping import before_stop_strings
 from baselines.engine.torch_engine import TorchEngine
 from baselines.trajectory import Generation
 from marft_envs.batch import Reply, Request
@@ -26,7 +26,7 @@ class EngineSampler:
     Attributes:
         engine: Generates the actions.
         loaded: The ``LoadedModel`` behind the engine, with tokenizer and chat template.
-        stream: Integers that name the random stream; None decodes greedily. The uniform numbers of an action depend on
+        stream: Integers that name the random stream; None decodes greedily. The random numbers of an action depend on
             (stream, problem, repetition, turn) alone, see ``Request.repetition``, so all arms and updates that play a
             problem share them, and the episodes of a group do not.
         chat: Settings of the chat template, and whether the thinking of a model is part of its message.
@@ -42,19 +42,46 @@ class EngineSampler:
     generated_tokens: int = 0
 
     def __call__(self, requests: list[Request]) -> list[Reply]:
-        """Return one reply per request. All requests are of one agent, as ``BatchRunner`` groups them."""
+        """Return one reply per request."""
         prompts = [self.made_prompt(r.observation) for r in requests]
-        uniforms = self._uniforms(requests)
-        generations = self.engine.generate(requests[0].agent, [prompt.ids for prompt in prompts], uniforms)
+        sampling = self.engine.decoding.sampling
+        completions = self.engine.generate(
+            [
+                GenerationRequest(r.agent, prompt.ids, sampling, self.seed(r))
+                for r, prompt in zip(requests, prompts, strict=True)
+            ]
+        )
         self.prompt_tokens += sum(len(prompt.ids) for prompt in prompts)
-        self.generated_tokens += sum(len(g.action_ids) for g in generations)
-        return [self._reply(*pair) for pair in zip(prompts, generations, strict=True)]
+        self.generated_tokens += sum(len(c.token_ids) for c in completions)
+        return [self._reply(*pair) for pair in zip(prompts, completions, strict=True)]
 
-    def _reply(self, prompt: Prompt, generation: Generation) -> Reply:
+    def seed(self, request: Request) -> tuple[int, ...] | None:
+        """Return the seed of an action; None for greedy decoding."""
+        if self.stream is None:
+            return None
+        return (*self.stream, request.index, request.repetition, request.turn)
+
+    def _reply(self, prompt: Prompt, completion: Completion) -> Reply:
         """Return the reply, whose text lacks the model's thinking unless it is kept. Its generation is complete."""
+        generation = self.generation(prompt, completion)
         text = prompt.thinking + generation.text
-        text = text if self.chat.keep_thinking else visible_text(text)
-        return Reply(text, replace(generation, dropped_messages=prompt.dropped_messages))
+        return Reply(text if self.chat.keep_thinking else visible_text(text), generation)
+
+    def generation(self, prompt: Prompt, completion: Completion) -> Generation:
+        """Return the record of a sampled action. An end token and a stop string are not part of its text."""
+        tokens = completion.token_ids
+        # An end token is no text, whether it is a special token or not.
+        shown = tokens[:-1] if tokens[-1] in self.engine.end_ids else tokens
+        text = action_text(self.loaded.tokenizer, prompt.ids, shown)
+        return Generation(
+            prompt_ids=tuple(prompt.ids),
+            action_ids=tokens,
+            logprobs=completion.logprobs,
+            text=before_stop_strings(text, self.engine.decoding.stop_strings),
+            truncated=completion.finish_reason == "length",
+            dropped_messages=prompt.dropped_messages,
+            adapter_version=completion.adapter_version,
+        )
 
     def prompt(self, observation: Mapping[str, Any], *, may_be_empty: bool = False) -> list[int]:
         """Return the token ids [T] of an observation, see ``made_prompt``."""
@@ -73,11 +100,3 @@ class EngineSampler:
         """
         empty_id = self.loaded.tokenizer.eos_token_id if may_be_empty else None
         return make_prompt(observation, self.loaded, self.engine.prompt_limit, empty_id=empty_id, settings=self.chat)
-
-    def _uniforms(self, requests: list[Request]) -> np.ndarray | None:
-        """Return uniform numbers [requests, max_new_tokens], one generator per request."""
-        if self.stream is None:
-            return None
-        steps = self.engine.decoding.max_new_tokens
-        keys = ([*self.stream, r.index, r.repetition, r.turn] for r in requests)
-        return np.stack([np.random.default_rng(key).random(steps) for key in keys])

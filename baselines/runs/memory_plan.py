@@ -16,6 +16,7 @@ from baselines.policies.micro_batches import CPU_PASS_GIB, GIB, MicroBatches, Pa
 from baselines.policies.pass_memory import PassMemory
 from baselines.runs.device_memory import default_memory
 from baselines.runs.evaluation import PLAYED_TOGETHER
+from baselines.runs.merging import merged_copy_bytes
 from baselines.runs.run_config import RunConfig
 from baselines.runs.team_policy import TeamPolicy
 
@@ -91,6 +92,11 @@ class MemoryPlan:
     def weights(self) -> int:
         """Bytes of all base models."""
         return sum(base.weights for base in self.bases)
+
+    @property
+    def merged_copies(self) -> int:
+        """Bytes of the copies of the base models that the rollout merges adapters into."""
+        return sum(merged_copy_bytes(self.config, b.shape, b.element, self.device) for b in self.bases)
 
     @property
     def adapters(self) -> int:
@@ -176,7 +182,7 @@ class MemoryPlan:
         On an accelerator, one batch of the critic's inputs is there during an update, and the replayed ones are not.
         """
         batches = self.critic_replay if self.device.type == "cpu" else self.critic_batch
-        return self.weights + self.adapters + self.optimizer + self.critic_networks + batches
+        return self.weights + self.merged_copies + self.adapters + self.optimizer + self.critic_networks + batches
 
     # ---- rollout
 

@@ -47,6 +47,7 @@ def _parts(plan: MemoryPlan) -> list[tuple[str, int]]:
         passes.append((f"update: a pass of {turns}, checkpointing {'on' if on else 'off'}", size))
     return [
         (f"weights: {names}{bits}", plan.weights),
+        ("rollout: copy of the weights with an adapter merged in", plan.merged_copies),
         (f"adapters: {kind}, fp32", plan.adapters),
         ("Adam's moments, and one gradient", plan.optimizer),
         ("critic and its Adam moments", plan.critic_networks),
@@ -63,7 +64,7 @@ def table_of_sizes() -> str:
     """Return the Markdown table of docs/memory.md: the memory in GiB of runs on a GPU, by base size and team.
 
     Prompts of at most 1,024 tokens and replies of at most 256, 64 of them in a forward pass of the rollout, LoRA of
-    rank 8, and passes of two turns.
+    rank 8 that the rollout does not merge, and passes of two turns.
     """
     head = (
         "| base | team | weights, 16 bit | 4 bit | adapters, Adam, gradient | rollout | pass of 2 turns "
@@ -79,7 +80,7 @@ def table_of_sizes() -> str:
                 training_rows=2,
                 memory_gib=1e6,
                 gradient_checkpointing="on",
-                decoding=Decoding(max_new_tokens=256, rows=64),
+                decoding=Decoding(max_new_tokens=256, rows=64, merge_adapters="off"),
             )
             names = [f"agent_{i}" for i in range(agents)]
             plan, small = (

@@ -147,6 +147,11 @@ class RunConfig:
                 f"RunConfig quantization={self.quantization!r}: expected 'none' with tuning='full', which trains "
                 "copies of the base model"
             )
+        if self.decoding.merge_adapters == "on" and (self.quantization != "none" or self.tuning == "full"):
+            raise ValueError(
+                "Decoding merge_adapters='on': expected 'auto' or 'off' with 4-bit weights and tuning='full', which "
+                "have no adapter that can be merged"
+            )
         _ = self.problems_per_batch  # raises for an unknown arm, and for wrong learner settings
 
     def _check_least(self, name: str, least: int) -> None:

@@ -12,7 +12,9 @@ from baselines.engine.sampler import EngineSampler
 from baselines.engine.scripted import Scripted, load_scripts
 from baselines.engine.torch_engine import Decoding, TorchEngine
 from baselines.models.load import LoadedModel, load_model
+from baselines.models.shape import shape_of
 from baselines.policies.policy import SharedBasePolicy, adapters, update_blocks
+from baselines.runs.merging import merged_copy_bytes
 from baselines.runs.run_config import RunConfig
 from marft_envs.arguments import expected_one_of
 from marft_envs.batch import Episode, Reply, Request
@@ -290,4 +292,6 @@ def _base_group(config: RunConfig, base: str, names: Mapping[str, str], decoding
         frozen=[agent for agent in config.frozen if agent in agents],
         scripted=[agent for agent in config.scripted if agent in agents],
     )
-    return BaseGroup(base, loaded, policy, TorchEngine(policy, loaded.tokenizer, decoding))
+    element = policy.head.weight.element_size()
+    merge = merged_copy_bytes(config, shape_of(loaded.model.config), element, policy.device) > 0
+    return BaseGroup(base, loaded, policy, TorchEngine(policy, loaded.tokenizer, decoding, merge))

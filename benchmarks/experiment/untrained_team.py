@@ -89,7 +89,7 @@ def config_of(options: argparse.Namespace, dataset: str | None) -> RunConfig:
     arguments |= parse_key_values("--env-arg", options.env_arg)
     arguments |= {k: v for k, v in {"path": options.path, "level": options.level}.items() if v is not None}
     temperature = (1.0 if options.model in TINY else 0.7) if options.temperature is None else options.temperature
-    newline = (team or "").endswith("_guided")
+    stop_strings = ("\n",) if (team or "").endswith("_guided") else ()
     return RunConfig(
         arm="untrained",
         task=dataset or "",
@@ -103,7 +103,7 @@ def config_of(options: argparse.Namespace, dataset: str | None) -> RunConfig:
         updates=0,
         episodes=1,
         evaluation_items=options.items,
-        decoding=Decoding(options.max_new_tokens, temperature, stop_at_newline=newline, rows=32),
+        decoding=Decoding(options.max_new_tokens, temperature, stop_strings=stop_strings, rows=32),
     )
 
 

@@ -10,6 +10,7 @@ from baselines.functional import advantages, losses, ratios
 from baselines.ladder import arm
 from baselines.policies.policy import LoraSettings, SharedBasePolicy
 from baselines.ppo.learner import Learner
+from tests.baselines.engine.generate import generate
 from tests.second_device import StrayTensor, second_device
 
 CPU = torch.device("cpu")
@@ -128,10 +129,10 @@ def test_generation_gives_the_tokens_of_the_cpu(team):
         loaded = team.fresh_model()
         policy = SharedBasePolicy(loaded.model.to(device), team.policy.agents, LoraSettings(), 0)
         engine = TorchEngine(policy, loaded.tokenizer, Decoding(max_new_tokens=6, temperature=0.7))
-        return [g for chosen in (uniforms, None) for g in engine.generate("actor_0", prompts, chosen)]
+        return [g for chosen in (uniforms, None) for g in generate(engine, "actor_0", prompts, chosen)]
 
     with second_device() as device:
         found = generations(device)
     for other, own in zip(found, generations(CPU), strict=True):
-        assert other.action_ids == own.action_ids
+        assert other.token_ids == own.token_ids
         assert other.logprobs == pytest.approx(own.logprobs, abs=1e-5)

@@ -5,11 +5,12 @@ import pytest
 import torch
 
 from baselines.engine.sampler import EngineSampler
-from baselines.engine.torch_engine import Decoding, TorchEngine, invert
+from baselines.engine.torch_engine import Decoding, TorchEngine
 from baselines.ladder import arm
 from baselines.ppo.learner import Learner
 from baselines.trajectory import make_batch
 from marft_envs.batch import Episode
+from tests.baselines.engine.generate import generate
 
 
 def test_removing_the_padding_gives_the_episodes_back(duo):
@@ -70,18 +71,10 @@ def test_repetitions_of_a_problem_give_different_actions(duo):
     assert len({e.steps[0].text for e in group}) > 1
 
 
-def test_inversion_sampling_follows_the_distribution():
-    logp = torch.tensor([0.2, 0.5, 0.3]).log().expand(3000, 3)
-    u = torch.as_tensor((np.arange(3000) + 0.5) / 3000)
-    counts = torch.bincount(invert(logp, u), minlength=3)
-    assert counts.tolist() == [600, 1500, 900]
-    assert invert(logp[:1], torch.tensor([1.0 - 1e-16])).item() == 2
-
-
 def test_an_action_without_a_stop_token_is_marked_truncated(duo):
     engine = TorchEngine(duo.policy, duo.loaded.tokenizer, Decoding(max_new_tokens=1))
-    (g,) = engine.generate("actor_0", [duo.loaded.tokenizer("7+4=", add_special_tokens=False)["input_ids"]], None)
-    assert g.truncated and len(g.action_ids) == 1
+    (g,) = generate(engine, "actor_0", [duo.loaded.tokenizer("7+4=", add_special_tokens=False)["input_ids"]], None)
+    assert g.finish_reason == "length" and len(g.token_ids) == 1
 
 
 @pytest.mark.parametrize("name", ["max_new_tokens", "temperature", "rows", "max_prompt_tokens"])
@@ -98,9 +91,9 @@ def test_prompts_of_different_lengths_decode_as_each_alone(duo, greedy):
         for text in ("7+4=", "111|7+4=", "3|9+9=", "7+4=", "100|0+0=", "12|3+4+5+6=")
     ]
     uniforms = None if greedy else np.random.default_rng(0).random((len(prompts), 6))
-    together = duo.engine.generate("actor_0", prompts, uniforms)
-    assert len({len(g.action_ids) for g in together}) > 1  # rows finish at different steps
+    together = generate(duo.engine, "actor_0", prompts, uniforms)
+    assert len({len(g.token_ids) for g in together}) > 1  # rows finish at different steps
     for i, (prompt, g) in enumerate(zip(prompts, together, strict=True)):
-        (alone,) = duo.engine.generate("actor_0", [prompt], None if greedy else uniforms[i : i + 1])
-        assert alone.action_ids == g.action_ids and alone.text == g.text
+        (alone,) = generate(duo.engine, "actor_0", [prompt], None if greedy else uniforms[i : i + 1])
+        assert alone.token_ids == g.token_ids
         np.testing.assert_allclose(alone.logprobs, g.logprobs, atol=1e-4)

@@ -23,7 +23,7 @@ def test_the_team_suits_the_data_and_the_model(model, dataset, team):
     config = untrained_team.config_of(evaluate.parse(["--model", model]), dataset)
     assert config.environment_arguments["team"] == team
     assert config.decoding.temperature == (1.0 if model.startswith("tiny") else 0.7)
-    assert config.decoding.stop_at_newline == (team == "duo_guided")
+    assert config.decoding.stop_strings == (("\n",) if team == "duo_guided" else ())
 
 
 def test_a_transcript_has_the_private_parts_and_the_verdicts(tmp_path, capsys):

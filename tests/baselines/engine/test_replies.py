@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from tokenizers.models import BPE
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from baselines.engine.chat_template import ChatSettings
+from baselines.engine.prompts import Prompt
+from baselines.engine.protocol import Completion, GenerationRequest
 from baselines.engine.replies import action_text, open_thinking, visible_text
 from baselines.engine.sampler import EngineSampler
 from baselines.engine.torch_engine import Decoding, TorchEngine
@@ -20,6 +23,7 @@ from baselines.policies.policy import SharedBasePolicy
 from baselines.trajectory import Generation, padded_turns
 from marft_envs.batch import Reply, Request
 from tests.baselines.engine.chat_models import byte_level, chat_model, reader
+from tests.baselines.engine.generate import generate
 
 WORDS = ["Therefore", "▁the", "▁final", "▁answer", "▁is", "▁22", "22", "▁", "a", "é", "€", ".", "▁Therefore"]
 
@@ -95,13 +99,18 @@ def engine_of(tokenizer: Any, **decoding: Any) -> TorchEngine:
     return TorchEngine(SharedBasePolicy(model, ["a_0"], None, 0), tokenizer, Decoding(**decoding))
 
 
+def records(engine: TorchEngine, prompt: list[int], completions: list[Completion]) -> list[Generation]:
+    sampler = EngineSampler(engine, SimpleNamespace(tokenizer=engine.tokenizer), None)
+    return [sampler.generation(Prompt(prompt, 0, ""), completion) for completion in completions]
+
+
 @pytest.mark.parametrize("newline", [False, True])
 def test_generated_texts_continue_their_prompts(newline: bool) -> None:
     tokenizer = sentencepiece()
-    engine = engine_of(tokenizer, max_new_tokens=12, stop_at_newline=newline)
+    engine = engine_of(tokenizer, max_new_tokens=12, stop_strings=("\n",) if newline else ())
     prompt = ids_of(tokenizer, "<s>", "▁Therefore", "▁the", "▁final", "▁answer", "▁is")
     uniforms = np.random.default_rng(0).random((48, 12))
-    generations = engine.generate("a_0", [prompt] * 48, uniforms)
+    generations = records(engine, prompt, generate(engine, "a_0", [prompt] * 48, uniforms))
     starts = [tokenizer.convert_ids_to_tokens(g.action_ids[0])[0] == "▁" for g in generations]
     assert any(starts)
     for generation, starts_with_blank in zip(generations, starts, strict=True):
@@ -117,9 +126,9 @@ def test_a_stop_token_that_is_not_special_is_not_text() -> None:
     tokenizer = byte_level(template, ("", "</s>"), ("<|turn_end|>",)).tokenizer
     engine = engine_of(tokenizer, max_new_tokens=8)
     end = tokenizer.convert_tokens_to_ids("<|turn_end|>")
-    assert end in engine.stop_ids
+    assert end in engine.end_ids
     said = tokenizer("So 22")["input_ids"]
-    generation = engine._generation([5], [*said, end], [0.0] * 6)
+    (generation,) = records(engine, [5], [Completion((*said, end), (0.0,) * 6, "stop", 0)])
     assert generation.text == "So 22" and not generation.truncated and generation.action_ids[-1] == end
 
 
@@ -157,14 +166,15 @@ def test_open_thinking(text: str, opened: str) -> None:
 
 @dataclass
 class Says:
-    """An engine that always generates one text."""
+    """An engine that always generates the same tokens."""
 
-    text: str
+    token_ids: tuple[int, ...]
     decoding: Decoding
     prompt_limit: int = 4096
+    end_ids: frozenset[int] = frozenset()
 
-    def generate(self, agent: str, prompts: Sequence[Sequence[int]], uniforms: Any) -> list[Generation]:
-        return [Generation(tuple(p), (7, 8, 9), (-1.0, -2.0, -3.0), self.text, False) for p in prompts]
+    def generate(self, requests: Sequence[GenerationRequest]) -> list[Completion]:
+        return [Completion(self.token_ids, (-1.0,) * len(self.token_ids), "stop", 0) for _ in requests]
 
 
 @pytest.mark.parametrize(
@@ -184,11 +194,12 @@ def test_the_message_lacks_the_thinking_and_the_tokens_are_complete(
 ) -> None:
     loaded = chat_model(model)
     observation = {"messages": ({"role": "user", "name": "task", "content": "7+4="},), "reply_prefix": prefix}
+    ids = tuple(loaded.tokenizer(generated, add_special_tokens=False)["input_ids"])
     for keep, text in ((False, visible), (True, kept)):
-        sampler = EngineSampler(Says(generated, Decoding()), loaded, None, ChatSettings(keep_thinking=keep))  # type: ignore[arg-type]
+        sampler = EngineSampler(Says(ids, Decoding()), loaded, None, ChatSettings(keep_thinking=keep))  # type: ignore[arg-type]
         (reply,) = sampler([Request(0, 0, "a_0", 0, 0, observation)])
         assert isinstance(reply, Reply) and reply.text == text
-        assert reply.data.action_ids == (7, 8, 9) and sampler.generated_tokens == 3
+        assert reply.data.action_ids == ids and sampler.generated_tokens == len(ids)
         turns = padded_turns([reply.data], [(0, 0)], 0)  # the words are those of the trained tokens
         assert turns.words.tolist() == [len(generated.split())]
 

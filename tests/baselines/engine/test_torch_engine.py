@@ -8,12 +8,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from transformers import DynamicCache, GenerationConfig
+from transformers import GenerationConfig
 
-from baselines.engine.torch_engine import Decoding, TorchEngine, drops_rows, end_token_ids
+from baselines.engine.running_batch import RunningBatch
+from baselines.engine.stopping import end_token_ids
+from baselines.engine.torch_engine import Decoding, TorchEngine
 from baselines.errors import RunError
 from baselines.models.load import load_model
 from baselines.policies.policy import LoraSettings, SharedBasePolicy
+from baselines.policies.shared_prefix import attention_layers
+from tests.baselines.engine.generate import generate
 from tests.baselines.models.architectures import CONTEXT, VOCABULARY, make_model
 
 
@@ -52,12 +56,14 @@ def test_prompt_and_action_share_the_context(llama):
     assert engine_of(llama, max_new_tokens=20, max_prompt_tokens=30).prompt_limit == 30
     engine = engine_of(llama, max_new_tokens=20, max_prompt_tokens=1024)
     assert engine.prompt_limit == CONTEXT - 20
-    (reply,) = engine.generate(None, [[5] * engine.prompt_limit], None)
-    assert len(reply.action_ids) <= 20
-    with pytest.raises(ValueError, match=r"prompts\[1\] has 45 tokens: expected at least 1, and at most 44 so that"):
-        engine.generate(None, [[5], [5] * 45], None)
-    with pytest.raises(ValueError, match=r"prompts\[0\] has 0 tokens: expected at least 1"):
-        engine.generate(None, [[]], None)
+    (reply,) = generate(engine, None, [[5] * engine.prompt_limit], None)
+    assert len(reply.token_ids) <= 20
+    with pytest.raises(
+        ValueError, match=r"requests\[1\]\.prompt_ids has 45 tokens: expected at least 1, and at most 44 "
+    ):
+        generate(engine, None, [[5], [5] * 45], None)
+    with pytest.raises(ValueError, match=r"requests\[0\]\.prompt_ids has 0 tokens: expected at least 1"):
+        generate(engine, None, [[]], None)
 
 
 def test_actions_as_long_as_the_context_are_refused(llama):
@@ -72,15 +78,15 @@ def test_a_model_without_a_context_length_limits_no_prompt():
     del model.config.max_position_embeddings  # the matrix gives it to every model
     engine = engine_of(model, max_new_tokens=2, max_prompt_tokens=5000)
     assert engine.policy.context_length is None and engine.prompt_limit == 5000
-    assert engine.generate(None, [[5] * 3], None)
+    assert generate(engine, None, [[5] * 3], None)
 
 
-@pytest.mark.parametrize(("name", "drops"), [("llama", True), ("gemma2", True), ("lfm2", False), ("falcon_h1", False)])
-def test_caches_with_states_keep_their_rows(name, drops):
-    """Falcon-H1's layers can drop the rows of their keys, but not those of their states."""
-    model = make_model(name)
-    assert drops_rows(model(input_ids=torch.tensor([[5, 6]]), use_cache=True).cache) == drops
-    assert not drops_rows(None) and drops_rows(DynamicCache(config=make_model("llama").config))
+@pytest.mark.parametrize(
+    ("name", "in_place"), [("llama", True), ("gemma2", True), ("lfm2", False), ("falcon_h1", False), ("mamba", False)]
+)
+def test_only_keys_and_values_are_written_in_place(name, in_place):
+    """Falcon-H1's layers have keys and values, and recurrent states beside them."""
+    assert (attention_layers(make_model(name).config) is not None) == in_place
 
 
 @pytest.mark.parametrize("name", ["llama", "lfm2"])
@@ -91,14 +97,14 @@ def test_rows_that_have_ended_do_not_change_the_others(name):
     engine = engine_of(model, max_new_tokens=10)
     prompts = [[30 + i] * (2 + i) for i in range(6)]
     uniforms = np.random.default_rng(1).random((6, 10))
-    together = engine.generate("x_0", prompts, uniforms)
-    assert len({len(g.action_ids) for g in together}) > 2
+    together = generate(engine, "x_0", prompts, uniforms)
+    assert len({len(g.token_ids) for g in together}) > 2
     for i, g in enumerate(together):
-        (alone,) = engine.generate("x_0", [prompts[i]], uniforms[i : i + 1])
-        assert alone.action_ids == g.action_ids
+        (alone,) = generate(engine, "x_0", [prompts[i]], uniforms[i : i + 1])
+        assert alone.token_ids == g.token_ids
         np.testing.assert_allclose(alone.logprobs, g.logprobs, atol=1e-4)
-        assert g.truncated == (g.action_ids[-1] not in engine.stop_ids)
-        assert not engine.stop_ids & set(g.action_ids[:-1])
+        assert g.finish_reason == ("stop" if g.token_ids[-1] in engine.end_ids else "length")
+        assert not engine.end_ids & set(g.token_ids[:-1])
 
 
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA out of memory"), MemoryError()])
@@ -106,35 +112,35 @@ def test_an_exhausted_memory_is_answered_by_fewer_prompts_at_a_time(llama, monke
     engine = engine_of(llama, max_new_tokens=4, rows=8)
     prompts = [[30 + i] * (12 - i) for i in range(11)]
     uniforms = np.random.default_rng(1).random((11, 4))
-    whole = engine.generate("x_0", prompts, uniforms)
-    original, sizes, most = engine._forward, [], 3
+    whole = generate(engine, "x_0", prompts, uniforms)
+    original, sizes, most = RunningBatch._forward, [], 3
 
-    def forward(ids, *others):
+    def forward(batch, ids, *others):
         sizes.append(len(ids))
         if len(ids) > most:
             raise error
-        return original(ids, *others)
+        return original(batch, ids, *others)
 
-    monkeypatch.setattr(engine, "_forward", forward)
+    monkeypatch.setattr(RunningBatch, "_forward", forward)
     for _ in range(2):
-        for g, expected in zip(engine.generate("x_0", prompts, uniforms), whole, strict=True):
-            assert (g.prompt_ids, g.action_ids) == (expected.prompt_ids, expected.action_ids)
+        for g, expected in zip(generate(engine, "x_0", prompts, uniforms), whole, strict=True):
+            assert g.token_ids == expected.token_ids
             np.testing.assert_allclose(g.logprobs, expected.logprobs, atol=1e-4)
     assert sizes[:3] == [8, 4, 2] and max(sizes[2:]) == engine.rows == 2  # the next call begins with 2
     assert engine.out_of_memory == 2
     assert "out of memory while replies to 4 prompts of up to 5 tokens were generated" in caplog.text
     most = 0
     with pytest.raises(RunError, match=r"a single prompt of 2 tokens was generated \(.*\): expected more memory"):
-        engine.generate("x_0", prompts, uniforms)
-    monkeypatch.setattr(engine, "_forward", lambda *_: (_ for _ in ()).throw(RuntimeError("another error")))
+        generate(engine, "x_0", prompts, uniforms)
+    monkeypatch.setattr(RunningBatch, "_forward", lambda *_: (_ for _ in ()).throw(RuntimeError("another error")))
     with pytest.raises(RuntimeError, match=r"^another error$"):
-        engine.generate("x_0", prompts, uniforms)
+        generate(engine, "x_0", prompts, uniforms)
 
 
 def test_the_engines_log_probabilities_have_the_heads_scale():
     """Granite divides its logits by 4, so its replies are less certain than the plain head would say."""
     engine = engine_of(make_model("granite"), max_new_tokens=3)
-    (reply,) = engine.generate(None, [[5, 9]], None)
+    (reply,) = generate(engine, None, [[5, 9]], None)
     with torch.no_grad():
         logits = engine.policy.causal_lm(input_ids=torch.tensor([[5, 9]])).logits[0, -1]
     assert reply.logprobs[0] == pytest.approx(float(logits.log_softmax(-1).max()), abs=1e-5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from baselines.engine.protocol import GenerationRequest, Sampling
 from baselines.engine.sampler import EngineSampler
 from marft_envs import FlexMG, Role, Team
 from marft_envs.batch import BatchRunner
@@ -18,7 +19,8 @@ def played(sampler, policy, **arguments):
     found = {}
 
     def reply(requests):
-        for request, numbers in zip(requests, sampler._uniforms(requests), strict=True):
+        for request in requests:
+            numbers = GenerationRequest(request.agent, (5,), Sampling(), sampler.seed(request)).uniforms()
             found[request.episode, request.agent, request.turn] = float(numbers[0])
         return [policy(request) for request in requests]
 

@@ -16,10 +16,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from baselines.engine.torch_engine import Decoding, TorchEngine, left_pad
+from baselines.engine import running_batch
+from baselines.engine.running_batch import left_pad
+from baselines.engine.torch_engine import Decoding, TorchEngine
 from baselines.models.load import load_model
 from baselines.policies.policy import LoraSettings, SharedBasePolicy
 from baselines.trajectory import AgentTurns, Generation
+from tests.baselines.engine.generate import generate
 from tests.baselines.models.architectures import (
     ARCHITECTURES,
     EOS,
@@ -42,7 +45,8 @@ PROMPTS = [np.random.default_rng(length).integers(3, VOCABULARY, size=length).to
 
 def generated(model: Any) -> list[tuple[int, ...]]:
     """Return the greedy replies of transformers' ``generate``, each up to its first end token."""
-    ids, mask = left_pad(PROMPTS, PAD)
+    ids, gaps = left_pad(PROMPTS, PAD)
+    mask = (torch.arange(ids.shape[1]) >= gaps.unsqueeze(-1)).long()
     output = model.generate(ids, attention_mask=mask, do_sample=False, max_new_tokens=STEPS, pad_token_id=PAD)
     replies = output[:, ids.shape[1] :].tolist()
     ends = [next((i + 1 for i, token in enumerate(reply) if token in ENDS), STEPS) for reply in replies]
@@ -70,7 +74,8 @@ class Case:
     @cached_property
     def sampled(self) -> list[Generation]:
         uniforms = np.random.default_rng(0).random((len(PROMPTS), STEPS))
-        return self.engine.generate(None, PROMPTS, uniforms)
+        found = generate(self.engine, None, PROMPTS, uniforms)
+        return [Generation(tuple(p), c.token_ids, c.logprobs, "", False) for p, c in zip(PROMPTS, found, strict=True)]
 
     @cached_property
     def turns(self) -> AgentTurns:
@@ -96,9 +101,9 @@ def case(request: pytest.FixtureRequest) -> Case:
 
 
 def test_greedy_replies_are_those_of_generate(case: Case) -> None:
-    replies = [g.action_ids for g in case.engine.generate(None, PROMPTS, None)]
+    replies = [c.token_ids for c in generate(case.engine, None, PROMPTS)]
     assert replies == case.expected
-    assert case.engine.stop_ids == set(ENDS)
+    assert case.engine.end_ids == set(ENDS)
 
 
 def test_log_probabilities_are_the_models_own(case: Case) -> None:
@@ -128,6 +133,32 @@ def test_a_policy_starts_as_pi_0_and_training_leaves_pi_0_as_it_was(case: Case) 
     assert torch.equal(case.logprobs(None), reference)
 
 
+# Eleven prompts, of which nine begin with the same 40 tokens, for three rows at a time: rows enter a running batch.
+START = np.random.default_rng(40).integers(3, VOCABULARY, size=40).tolist()
+LONG = [[*START, *prompt] for prompt in (*PROMPTS, *PROMPTS[:4])] + [PROMPTS[1], PROMPTS[3]]
+
+
+@pytest.mark.parametrize("merge", [True, False])
+def test_a_trained_adapter_samples_what_the_training_path_scores(case: Case, merge: bool, monkeypatch) -> None:
+    """Merged into a copy or not, with a prefix that prompts share, and with rows that enter and leave the batch."""
+    monkeypatch.setattr(running_batch, "LEAST_SAVED", 40)
+    generator = torch.Generator().manual_seed(1)
+    for parameter in case.policy.adapter_parameters("x_0"):
+        parameter.data += 0.2 * torch.randn(parameter.shape, generator=generator)
+    decoding = Decoding(max_new_tokens=STEPS, temperature=TEMPERATURE, rows=4)
+    engine = TorchEngine(case.policy, load_model("tiny").tokenizer, decoding, merge)
+    uniforms = np.random.default_rng(2).random((len(LONG), STEPS))
+    found = generate(engine, "x_0", LONG, uniforms)
+    records = [Generation(tuple(p), c.token_ids, c.logprobs, "", False) for p, c in zip(LONG, found, strict=True)]
+    with torch.no_grad(), case.policy.use("x_0"):
+        scores = case.policy.scores(padded_turns(records), TEMPERATURE).logprobs
+    for row, c in zip(scores, found, strict=True):
+        torch.testing.assert_close(torch.tensor(c.logprobs), row[: len(c.logprobs)], rtol=0, atol=1e-3)
+    for i in (0, 8, 10):  # alone, a prompt is read as a whole
+        (alone,) = generate(engine, "x_0", [LONG[i]], uniforms[i : i + 1])
+        assert alone.token_ids == found[i].token_ids
+
+
 def test_a_full_copy_has_the_models_own_head() -> None:
     """Granite divides its logits. The copy has its own weights, which an update changes."""
     model = make_model("granite")
@@ -150,7 +181,7 @@ def test_a_model_without_a_cache_is_reported(name: str) -> None:
     with pytest.raises(
         ValueError, match=r"model class .* returns no cache: expected a decoder with a transformers Cache"
     ):
-        engine.generate(None, PROMPTS, None)
+        generate(engine, None, PROMPTS)
 
 
 @pytest.mark.parametrize("name", list(NO_TRUNK))

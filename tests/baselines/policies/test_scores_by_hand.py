@@ -6,6 +6,7 @@ import torch
 from baselines.engine.torch_engine import Decoding, TorchEngine
 from baselines.models.load import load_model
 from baselines.policies.policy import LoraSettings, SharedBasePolicy
+from tests.baselines.engine.generate import generate
 from tests.baselines.ppo.bigram import HALF, A, B, C, bigram_policy, duo_batch, entropy, one_turn
 
 
@@ -65,11 +66,10 @@ def test_an_adapter_adds_alpha_over_rank_times_b_a_to_its_layer(rank, alpha):
     with torch.no_grad():
         logits = plain(torch.tensor([[*prompt, *action]])).logits[0, 3:-1] / HALF
     expected = logits.log_softmax(-1).gather(-1, torch.tensor(action).unsqueeze(-1)).squeeze(-1)
-    (found,) = TorchEngine(policy, load_model("tiny").tokenizer, Decoding(max_new_tokens=3, temperature=HALF)).generate(
-        "b_0", [prompt], None
-    )
+    engine = TorchEngine(policy, load_model("tiny").tokenizer, Decoding(max_new_tokens=3, temperature=HALF))
+    (found,) = generate(engine, "b_0", [prompt])
     cause = f"LoRA's alpha={alpha} at rank={rank} is not what scales the adapter"
-    assert list(found.action_ids) == action, cause
+    assert list(found.token_ids) == action, cause
     torch.testing.assert_close(
         torch.tensor(found.logprobs), expected, rtol=0, atol=1e-4, msg=lambda text: f"{cause}, sampling\n{text}"
     )

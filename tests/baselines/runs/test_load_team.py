@@ -15,6 +15,7 @@ from baselines.runs.evaluation import EVALUATION, evaluation_items, play_items
 from baselines.runs.run import train
 from baselines.runs.run_config import RunConfig
 from marft_envs.batch import BatchRunner, Request
+from tests.baselines.engine.generate import generate
 
 RELAY = {"dataset": "relay", "style": "symbols"}
 
@@ -143,7 +144,7 @@ def test_each_agent_has_its_own_policy(trained):
     team = baselines.load_team(trained[0])
     engine, prompt = team.team.groups[0].engine, [[10, 13, 7, 17]]
     uniforms = np.full((1, 4), 0.5)
-    a, b = (engine.generate(agent, prompt, uniforms)[0].logprobs for agent in team.agents)
+    a, b = (generate(engine, agent, prompt, uniforms)[0].logprobs for agent in team.agents)
     assert a != b
 
 

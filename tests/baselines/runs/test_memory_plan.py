@@ -12,11 +12,13 @@ import baselines
 from baselines import train
 from baselines.engine.torch_engine import Decoding
 from baselines.models import devices, load
+from baselines.models.shape import NAMED_SHAPES
 from baselines.models.sources import ModelNotFound
 from baselines.policies.micro_batches import GIB
 from baselines.runs import device_memory, dry_run, memory_plan, team_policy
 from baselines.runs.dry_run import plan_without_weights
 from baselines.runs.memory_table import describe_plan, table_of_sizes
+from baselines.runs.merging import merged_copy_bytes
 from baselines.runs.run import Run
 
 ROOT = Path(__file__).parents[3]
@@ -115,6 +117,27 @@ def test_the_rounds_are_those_of_the_environment_whoever_sets_them(monkeypatch):
         dry_run, "make_environment", lambda name, split, own: original(name, split, own | {"rounds": 2})
     )
     assert plan_without_weights(config_of()).turns == 4
+
+
+def test_the_rollout_merges_adapters_where_the_copy_takes_little_of_the_memory():
+    shape = NAMED_SHAPES["1.5B"]  # 1.3e9 weights in its layers: 2.4 GiB in 16 bits
+    cpu, gpu, size = torch.device("cpu"), torch.device("cuda"), 2 * shape.linear_parameters
+    for memory, device, merged in (
+        (None, cpu, True),
+        (24, cpu, True),
+        (16, cpu, False),
+        (24, gpu, True),
+        (16, gpu, False),
+    ):
+        assert merged_copy_bytes(config_of(memory_gib=memory), shape, 2, device) == (size if merged else 0)
+    on, off = (config_of(memory_gib=16, decoding=Decoding(merge_adapters=choice)) for choice in ("on", "off"))
+    assert merged_copy_bytes(on, shape, 2, gpu) == size and merged_copy_bytes(off, shape, 2, cpu) == 0
+    four_bit = config_of(quantization="4bit")
+    assert merged_copy_bytes(four_bit, shape, 2, cpu) == merged_copy_bytes(config_of(tuning="full"), shape, 2, cpu) == 0
+    plans = [plan_without_weights(config_of(decoding=Decoding(merge_adapters=c))) for c in ("on", "off")]
+    assert plans[0].fixed - plans[1].fixed == plans[0].merged_copies > 0
+    with pytest.raises(ValueError, match="Decoding merge_adapters='on': expected 'auto' or 'off' with 4-bit weights"):
+        config_of(quantization="4bit", decoding=Decoding(merge_adapters="on"))
 
 
 def test_shared_and_frozen_adapters_are_counted_once_and_without_moments():

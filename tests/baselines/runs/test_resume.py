@@ -13,8 +13,9 @@ import pytest
 import torch
 
 from baselines.critics.critic import TeamCritic
+from baselines.engine.running_batch import RunningBatch
 from baselines.engine.sampler import EngineSampler
-from baselines.engine.torch_engine import Decoding, TorchEngine
+from baselines.engine.torch_engine import Decoding
 from baselines.errors import RunError
 from baselines.models.load import load_model
 from baselines.runs import checkpoint
@@ -180,14 +181,14 @@ def test_a_run_that_a_problem_was_too_long_for_continues_with_longer_prompts(tmp
 
 
 def test_out_of_memory_errors_during_generation_are_in_the_rows_and_the_smaller_rows_are_kept(tmp_path, monkeypatch):
-    original = TorchEngine._forward
+    original = RunningBatch._forward
 
-    def forward(engine, ids, *others):
+    def forward(batch, ids, *others):
         if len(ids) > 8:
             raise torch.OutOfMemoryError("CUDA out of memory")
-        return original(engine, ids, *others)
+        return original(batch, ids, *others)
 
-    monkeypatch.setattr(TorchEngine, "_forward", forward)
+    monkeypatch.setattr(RunningBatch, "_forward", forward)
     run = train(config(updates=1), folder=tmp_path)
     assert run.engine.rows == 8
     counted = [(row["kind"], row["generation_out_of_memory"]) for row in rows(tmp_path)[1:]]

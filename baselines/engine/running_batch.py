@@ -1,0 +1,252 @@
+"""The batch of a generation engine: rows enter after a pass over their prompts, and leave when their action has ended.
+
+Axes: n rows, C columns of the cache, P tokens of a prefix that prompts share, S tokens after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers.cache_utils import CacheLayerMixin, LinearAttentionCacheLayerMixin
+
+from baselines.engine.kv_cache import InPlaceCache, KeyValues
+from baselines.engine.protocol import Completion, FinishReason, GenerationRequest
+from baselines.engine.sampling import choose
+from baselines.engine.stopping import StopStrings
+from baselines.policies.rollout import ActiveModel
+from baselines.policies.shared_prefix import LEAST_SAVED, attention_layers
+
+_SPARE_COLUMNS = 64
+"""Most columns that the cache grows by when it is full."""
+
+
+@dataclass
+class Row:
+    """A request and its action so far.
+
+    Attributes:
+        index: Index of the request.
+        request: The request.
+        stop_strings: Finds the token that completes a stop string of the request.
+        adapter_version: Version of the weights that generate.
+        start: Column of the cache in which the prompt begins.
+        tokens: Token ids of the action.
+        logprobs: Their log-probabilities.
+        finish_reason: Why the action has ended; None if it has not.
+    """
+
+    index: int
+    request: GenerationRequest
+    stop_strings: StopStrings
+    adapter_version: int
+    start: int = 0
+    tokens: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    finish_reason: FinishReason | None = None
+    _uniforms: np.ndarray | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._uniforms = self.request.uniforms()
+
+    @property
+    def uniform(self) -> float:
+        """The number that chooses the next token; -1 for greedy decoding."""
+        return -1.0 if self._uniforms is None else float(self._uniforms[len(self.tokens)])
+
+    def append(self, token: int, logprob: float, end_ids: frozenset[int]) -> None:
+        """Add a token to the action."""
+        self.tokens.append(token)
+        self.logprobs.append(logprob)
+        if token in end_ids or self.stop_strings.completed(self.tokens):
+            self.finish_reason = "stop"
+        elif len(self.tokens) == self.request.sampling.max_new_tokens:
+            self.finish_reason = "length"
+
+    def restart(self) -> None:
+        """Forget the action. The same numbers choose its tokens again."""
+        self.tokens, self.logprobs, self.finish_reason = [], [], None
+
+    def completion(self) -> Completion:
+        """Return the action, which has ended."""
+        assert self.finish_reason is not None
+        return Completion(tuple(self.tokens), tuple(self.logprobs), self.finish_reason, self.adapter_version)
+
+
+class RunningBatch:
+    """Rows that one model extends by a token at a time.
+
+    A cache with recurrent states (Mamba, LFM2, ...) can neither drop rows nor take in others. There, rows that have
+    ended stay until all have, and their further tokens are ignored.
+
+    Args:
+        model: The model, with the weights of one agent.
+        end_ids: Ids of the tokens that end an action.
+        pad_id: Id of the padding.
+
+    Attributes:
+        rows: The rows of the cache.
+    """
+
+    def __init__(self, model: ActiveModel, end_ids: frozenset[int], pad_id: int) -> None:
+        self._model, self._end_ids, self._pad_id = model, end_ids, pad_id
+        layers = attention_layers(model.config)
+        self._layers = None if layers is None else len(layers)
+        self._cache: Any = None
+        self._columns = 0
+        self._ended: list[Row] = []
+        self.rows: list[Row] = []
+
+    @property
+    def admits(self) -> bool:
+        """Whether rows can enter now."""
+        return not self.rows or self._layers is not None
+
+    def admit(self, rows: Sequence[Row]) -> None:
+        """Read the prompts of some rows, choose the first token of each, and add the rows to the batch."""
+        prompts = [tuple(row.request.prompt_ids) for row in rows]
+        shared = self._shared(prompts) if self._layers is not None else 0
+        ids, gaps = left_pad([prompt[shared:] for prompt in prompts], self._pad_id)
+        columns = shared + ids.shape[1]
+        longest = max(row.request.sampling.max_new_tokens for row in rows)
+        # Without a cache, the model makes the kind that it needs.
+        cache = None if self._layers is None else InPlaceCache(self._layers, min(longest, _SPARE_COLUMNS))
+        if shared and cache is not None:
+            cache.share(self._read_prefix(prompts[0][:shared]), gaps)
+        states, cache = self._forward(ids, gaps, columns, cache)
+        for row, gap in zip(rows, gaps.tolist(), strict=True):
+            row.start = gap
+        self._extend(rows, states)
+        if not self.rows:
+            self._cache, self._columns = cache, columns
+        else:
+            before, self._columns = self._columns, max(self._columns, columns)
+            self._cache.append(cache, len(self.rows))
+            for group, width in ((self.rows, before), (rows, columns)):
+                for row in group:
+                    row.start += self._columns - width
+        self.rows.extend(rows)
+
+    def step(self) -> None:
+        """Extend every row by one token."""
+        ids = torch.tensor([[row.tokens[-1]] for row in self.rows], device="cpu")
+        starts = torch.tensor([row.start for row in self.rows], device="cpu")
+        self._columns += 1
+        states, self._cache = self._forward(ids, starts, self._columns, self._cache)
+        self._extend(self.rows, states)
+
+    def take_ended(self) -> list[Row]:
+        """Return the rows whose action has ended since the last call, and remove them where the cache can do so."""
+        ended, self._ended = self._ended, []
+        kept = [i for i, row in enumerate(self.rows) if row.finish_reason is None]
+        if not kept:
+            self.rows, self._cache = [], None
+        elif ended and self._layers is not None:
+            order = self._cache.keep(kept, len(self.rows))
+            self.rows = [self.rows[i] for i in order]
+            unused = min(row.start for row in self.rows)
+            if 2 * unused > self._columns:
+                self._cache.drop_columns(unused)
+                self._columns -= unused
+                for row in self.rows:
+                    row.start -= unused
+        return ended
+
+    def _shared(self, prompts: Sequence[tuple[int, ...]]) -> int:
+        """Return how many first tokens of all prompts are read only once; 0 if that would save too little."""
+        common = min(common_prefix_length(prompts), min(map(len, prompts)) - 1)
+        return common if common * (len(prompts) - 1) >= LEAST_SAVED else 0
+
+    def _read_prefix(self, prefix: Sequence[int]) -> list[KeyValues]:
+        assert self._layers is not None
+        cache = InPlaceCache(self._layers, spare=0)
+        self._forward(torch.tensor([prefix], device="cpu"), torch.zeros(1, device="cpu"), len(prefix), cache)
+        return cache.row(0)
+
+    def _forward(self, ids: Tensor, starts: Tensor, columns: int, cache: Any) -> tuple[Tensor, Any]:
+        """Run the model's trunk on the last tokens of every row.
+
+        Args:
+            ids: [n, t] token ids.
+            starts: [n] column in which each row begins.
+            columns: C, the columns of the cache after the pass.
+            cache: Keys and values of the C - t columns before; None if there are none.
+
+        Returns:
+            The last hidden state of each row, [n, H], and the cache.
+        """
+        device, last = self._model.device, torch.arange(columns - ids.shape[1], columns, device="cpu")
+        arguments: dict[str, Any] = {}
+        if self._model.takes_positions:
+            arguments["position_ids"] = (last - starts.unsqueeze(-1)).clamp(min=0).long().to(device)
+        if bool(starts.any()) and not has_states_only(cache):
+            mask = torch.arange(columns, device="cpu") >= starts.unsqueeze(-1)
+            arguments["attention_mask"] = mask.long().to(device)
+        out = self._model.trunk(input_ids=ids.to(device), cache=cache, use_cache=True, **arguments)
+        if getattr(out, "cache", None) is None:
+            raise ValueError(
+                f"model class {self._model.name} returns no cache: expected a decoder with a transformers Cache"
+            )
+        return out.last_hidden_state[:, -1], out.cache
+
+    def _extend(self, rows: Sequence[Row], states: Tensor) -> None:
+        """Choose the next token of each row from its last hidden state. One copy from the device per step."""
+        running = [row.finish_reason is None for row in rows]
+        temperature = torch.tensor([row.request.sampling.temperature for row in rows], device=states.device)
+        numbers = [row.uniform if runs else -1.0 for row, runs in zip(rows, running, strict=True)]
+        uniform = None
+        if max(numbers) >= 0:
+            uniform = torch.tensor(numbers, dtype=torch.float64, device=_float64_device(states.device))
+        chosen, logprobs = choose(self._model.logits(states), temperature, uniform)
+        for row, runs, token, logprob in zip(rows, running, *_to_host(chosen, logprobs), strict=True):
+            if runs:
+                row.append(token, logprob, self._end_ids)
+                if row.finish_reason is not None:
+                    self._ended.append(row)
+
+
+def common_prefix_length(sequences: Sequence[tuple[int, ...]]) -> int:
+    """Return how many first elements all sequences have in common."""
+    # In lexicographic order, the first and the last one differ first.
+    first, last = min(sequences), max(sequences)
+    pairs = enumerate(zip(first, last, strict=False))
+    return next((i for i, (a, b) in pairs if a != b), len(first))
+
+
+def left_pad(prompts: Sequence[Sequence[int]], pad_id: int) -> tuple[Tensor, Tensor]:
+    """Pad prompts on the left, so that the last token of every row is in the last column.
+
+    Args:
+        prompts: Token ids of n prompts.
+        pad_id: Id of the padding.
+
+    Returns:
+        Ids [n, S] for the longest prompt's length S, and the number of padding tokens of each row [n], on the CPU.
+    """
+    longest = max(map(len, prompts))
+    rows = [[pad_id] * (longest - len(prompt)) + list(prompt) for prompt in prompts]
+    gaps = [longest - len(prompt) for prompt in prompts]
+    return torch.tensor(rows, device="cpu"), torch.tensor(gaps, device="cpu")
+
+
+def has_states_only(cache: Any) -> bool:
+    """Return whether a cache holds recurrent states and no keys: earlier tokens then need no mask (Mamba)."""
+    layers: Any = getattr(cache, "layers", ())
+    return bool(layers) and all(
+        isinstance(layer, LinearAttentionCacheLayerMixin) and not isinstance(layer, CacheLayerMixin) for layer in layers
+    )
+
+
+def _float64_device(device: torch.device) -> torch.device:
+    """Return where to sample by inversion: on the device, or on the CPU if the device (MPS) has no float64."""
+    return torch.device("cpu") if device.type == "mps" else device
+
+
+def _to_host(chosen: Tensor, logprobs: Tensor) -> tuple[list[int], list[float]]:
+    """Return token ids [n] and fp32 log-probabilities [n] as lists, with one copy from the device."""
+    both = torch.stack([chosen.to(torch.int32), logprobs.float().view(torch.int32)]).cpu()
+    return both[0].tolist(), both[1].view(torch.float32).tolist()
