@@ -10,13 +10,16 @@ import pytest
 import torch
 from transformers import GenerationConfig
 
+from baselines.engine.protocol import GenerationRequest, Sampling
 from baselines.engine.running_batch import RunningBatch
 from baselines.engine.stopping import end_token_ids
 from baselines.engine.torch_engine import Decoding, TorchEngine
 from baselines.errors import RunError
+from baselines.ladder import arm
 from baselines.models.load import load_model
 from baselines.policies.policy import LoraSettings, SharedBasePolicy
 from baselines.policies.shared_prefix import attention_layers
+from baselines.ppo.learner import Learner
 from tests.baselines.engine.generate import generate
 from tests.baselines.models.architectures import CONTEXT, VOCABULARY, make_model
 
@@ -144,3 +147,38 @@ def test_the_engines_log_probabilities_have_the_heads_scale():
     with torch.no_grad():
         logits = engine.policy.causal_lm(input_ids=torch.tensor([[5, 9]])).logits[0, -1]
     assert reply.logprobs[0] == pytest.approx(float(logits.log_softmax(-1).max()), abs=1e-5)
+
+
+def test_completions_have_the_version_of_the_weights_that_sampled_them(duo):
+    """The number of optimiser steps of the agent's adapter, which a checkpoint keeps."""
+    config = arm("ippo").with_settings({"epochs": 3, "advantage_floor": 0.0})
+    learner = Learner(duo.policy, config, temperature=1.0, seed=0)
+    prompts = [[10, 13, 7, 17]]
+    assert generate(duo.engine, "actor_0", prompts)[0].adapter_version == 0
+    learner.update(duo.batch)
+    assert generate(duo.engine, "actor_0", prompts)[0].adapter_version == 3
+    assert generate(duo.engine, None, prompts)[0].adapter_version == 0
+    assert {s.data.adapter_version for e in duo.play((0, 8)) for s in e.steps} == {3}
+    state = learner.state_dict()
+    duo.policy.versions["actor_0"] = 0
+    learner.load_state_dict(state)
+    assert duo.policy.version("actor_0") == 3
+
+
+def test_requests_of_several_agents_are_answered_in_their_order(duo):
+    """Also if one decodes greedily, and with limits and temperatures of their own."""
+    prompt = (10, 13, 7, 17)
+    requests = [
+        GenerationRequest("actor_0", prompt, Sampling(3), (0, 1)),
+        GenerationRequest("reasoner_0", prompt, Sampling(4, 2.0), (0, 2)),
+        GenerationRequest("actor_0", prompt, Sampling(1), None),
+        GenerationRequest(None, prompt, Sampling(2), (0, 3)),
+        GenerationRequest("actor_0", prompt, Sampling(5, 0.5), (0, 1)),
+    ]
+    together = duo.engine.generate(requests)
+    for request, found in zip(requests, together, strict=True):
+        (alone,) = duo.engine.generate([request])
+        assert (alone.token_ids, alone.finish_reason) == (found.token_ids, found.finish_reason)
+        np.testing.assert_allclose(alone.logprobs, found.logprobs, atol=1e-5)
+        assert len(found.token_ids) <= request.sampling.max_new_tokens
+    assert together[2].finish_reason == "length"
