@@ -48,9 +48,9 @@ def test_python_blocks_run_one_after_the_other(guide, monkeypatch, tmp_path, cle
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda p: p.name)
 def test_commands_parse(guide):
     from baselines import play, train
-    from benchmarks import compare, critic, evaluate, grading, report
+    from benchmarks import compare, critic, evaluate, grading, report, throughput
 
-    parsers = {"compare": compare.parse, "critic": critic.parse, "evaluate": evaluate.parse, "grading": grading.parse}
+    parsers = {m.__name__.split(".")[-1]: m.parse for m in (compare, critic, evaluate, grading, throughput)}
     modules = {"marft_envs": __main__.parse, "baselines.train": train.parse, "baselines.play": play.parse}
     for line in "\n".join(blocks(guide, "sh")).replace("\\\n", " ").splitlines():
         words = shlex.split(line, comments=True)
@@ -64,7 +64,7 @@ def test_commands_parse(guide):
             if script.stem in parsers:
                 parsers[script.stem](words[2:])
             else:
-                assert (script.stem, len(words)) in ((report.__name__.split(".")[-1], 3), ("throughput", 2)), line
+                assert (script.stem, len(words)) == (report.__name__.split(".")[-1], 3), line
 
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda p: p.name)

@@ -6,11 +6,12 @@ import statistics
 import pytest
 
 from benchmarks import throughput
+from benchmarks.speed import turns
 
 
 def test_every_subject_is_measured_and_every_repetition_written(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(throughput, "EPISODES", 2)
-    monkeypatch.setattr(throughput, "BATCHES", (1, 256))
+    monkeypatch.setattr(turns, "EPISODES", 2)
+    monkeypatch.setattr(turns, "BATCHES", (1, 256))
     assert throughput.main(["--repetitions", "2", "--json", str(tmp_path / "written.json")]) == 0
     written = json.loads((tmp_path / "written.json").read_text())
     assert all(len(s["micros"]) == 2 and min(s["micros"]) > 0 for s in written["subjects"].values())
@@ -25,15 +26,15 @@ def test_every_subject_is_measured_and_every_repetition_written(tmp_path, monkey
 
 
 def test_the_timed_turns_are_played(monkeypatch):
-    monkeypatch.setattr(throughput, "EPISODES", 3)
+    monkeypatch.setattr(turns, "EPISODES", 3)
     played = []
-    make = throughput.FlexMG.step
-    monkeypatch.setattr(throughput.FlexMG, "step", lambda self, action: (played.append(action), make(self, action)))
+    make = turns.FlexMG.step
+    monkeypatch.setattr(turns.FlexMG, "step", lambda self, action: (played.append(action), make(self, action)))
     for subject, actions in (
-        (throughput.turns_of("", lambda: throughput.stock(throughput.TEAMS["duo"]()), "x"), ["x"] * 6),
-        (throughput.turns_of("", lambda: throughput.raw(throughput.connected(4, "full")), "x"), ["x"] * 12),
-        (throughput.by_hand(5, 2), [throughput.SHORT] * 20),
-        (throughput.by_runner(5, 2), [throughput.SHORT] * 20),
+        (turns.turns_of("", lambda: turns.stock(turns.TEAMS["duo"]()), "x"), ["x"] * 6),
+        (turns.turns_of("", lambda: turns.raw(turns.connected(4, "full")), "x"), ["x"] * 12),
+        (turns.by_hand(5, 2), [turns.SHORT] * 20),
+        (turns.by_runner(5, 2), [turns.SHORT] * 20),
     ):
         played.clear()
         subject.run()
