@@ -32,6 +32,7 @@ from baselines.policies.micro_batches import GIB, pass_memory
 from baselines.policies.policy import LoraSettings, SharedBasePolicy
 from baselines.runs.memory_table import table_of_sizes
 from baselines.trajectory import Generation, padded_turns
+from benchmarks.speed.peak_memory import peak, start_peak
 
 _PASSES = ("100+64x4", "100+64x4c", "600+64x2", "600+64x2c", "300+16x8", "300+16x8c")
 _PASS = re.compile(r"(\d+)\+(\d+)x(\d+)(c?)")
@@ -89,7 +90,7 @@ def measure(options: argparse.Namespace, size: Pass) -> dict[str, Any]:
     loaded = load_model(options.model, device=options.device, dtype=options.dtype, allow_wheel=options.allow_wheel)
     policy = SharedBasePolicy(loaded.model, [_AGENT], LoraSettings(), 0)
     _forward(policy, Pass(8, 2, 1, size.checkpointing)).backward()  # libraries allocate their buffers
-    before = _start_peak(options.device)
+    before = start_peak(policy.device)
     saved: dict[int, int] = {}
     weights = {p.untyped_storage().data_ptr() for p in policy.parameters()}
 
@@ -104,13 +105,13 @@ def measure(options: argparse.Namespace, size: Pass) -> dict[str, Any]:
     measured = sum(saved.values())
     with policy.use(_AGENT):
         loss.backward()
-    peak = _peak(options.device) - before
+    measured_peak = peak(policy.device) - before
     formula, length, actions = pass_memory(policy), size.prompt + size.reply, size.turns * size.reply
     return {
         "calculated_saved": formula.saved(size.turns, length, actions, checkpointing=size.checkpointing),
         "measured_saved": measured,
         "calculated_peak": formula.peak(size.turns, length, actions, checkpointing=size.checkpointing),
-        "measured_peak": peak,
+        "measured_peak": measured_peak,
     }
 
 
@@ -126,24 +127,6 @@ def _forward(policy: SharedBasePolicy, size: Pass) -> torch.Tensor:
     with policy.use(_AGENT), checkpointed(policy.causal_lm, on=size.checkpointing):
         scores = policy.scores(turns, 1.0)
     return scores.logprobs.sum() + scores.entropy.sum()
-
-
-def _start_peak(device: str) -> int:
-    """Return the bytes in use, and start to record their maximum."""
-    if device != "cpu":
-        torch.cuda.reset_peak_memory_stats(device)
-        return torch.cuda.memory_allocated(device)
-    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # Linux: resets VmHWM
-    return _status("VmRSS")
-
-
-def _peak(device: str) -> int:
-    return _status("VmHWM") if device == "cpu" else torch.cuda.max_memory_allocated(device)
-
-
-def _status(name: str) -> int:
-    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
 
 
 def compare(options: argparse.Namespace) -> None:
