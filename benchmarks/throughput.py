@@ -1,10 +1,17 @@
-"""Benchmarks of speed: the turn of an environment.
+"""Benchmarks of speed: the turn of an environment, and the generation and training of a team.
 
     python benchmarks/throughput.py
     python benchmarks/throughput.py turns --json turns.json
+    python benchmarks/throughput.py engine --quick
+    python benchmarks/throughput.py engine --allow-wheel --episodes 16 --agents 2 --prompts short
 
 turns (the default): the raw game, ``OrderEnforcing``, PettingZoo's wrappers and the batch runner, in microseconds per
 turn (benchmarks/speed/turns.py).
+
+engine: generated tokens per second and seconds per PPO update of a team of LoRA adapters on one base model, beside a
+reference style of the same work (benchmarks/speed/reference_style.py), the continuous batching of transformers, and the
+limit of the machine (benchmarks/speed/machine_limits.py). In the table, "of limit" is the share of that limit, "x ref."
+the ratio to the reference style, between bests, and "paired" the median of the ratios within each repetition.
 
 Exit code 2: a wrong option. A missed goal does not change the exit code.
 """
@@ -19,10 +26,19 @@ from pathlib import Path
 if __name__ == "__main__" and not __package__:  # run as a file: the repository root replaces this folder on the path
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
-from baselines.command_line import run_command
+from baselines.command_line import MODEL_OPTIONS, add_model_options, run_command
 from benchmarks.speed import turns
+from benchmarks.speed.comparison import GENERATION_SIDES, UPDATE_SIDES
 
-SUBJECTS = ("turns",)
+SUBJECTS = ("turns", "engine")
+SIZES = {
+    "model": "smollm2-135m", "episodes": (1, 16, 64), "agents": (2, 4, 8), "prompts": ("short", "long"),
+    "new_tokens": 64, "repetitions": 3,
+}  # fmt: skip
+QUICK_SIZES = {
+    "model": "tiny", "episodes": (1, 4), "agents": (2,), "prompts": ("short",), "new_tokens": 8, "repetitions": 2
+}  # fmt: skip
+SKIPPABLE = (*sorted(GENERATION_SIDES), *sorted(UPDATE_SIDES), "memory")
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -38,8 +54,18 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     of_turns.add_argument(
         "--repetitions", type=int, default=60, help="repetitions of every subject, after one to warm up (default: 60)"
     )
-    of_turns.add_argument("--json", type=Path, metavar="FILE", help="write every repetition to this file")
+    of_engine = subjects.add_parser("engine", help="generation and training of a team")
+    _add_engine_options(of_engine)
+    for subject in (of_turns, of_engine):
+        subject.add_argument("--json", type=Path, metavar="FILE", help="write every repetition to this file")
     options = parser.parse_args(words)
+    if options.subject == "engine":
+        for name, value in (QUICK_SIZES if options.quick else SIZES).items():
+            if getattr(options, name) is None:
+                setattr(options, name, value)
+        for name in ("new_tokens", "peak"):
+            if getattr(options, name) is not None and getattr(options, name) < 1:
+                parser.error(f"--{name.replace('_', '-')}={getattr(options, name)}: expected at least 1")
     if options.repetitions < 1:
         parser.error(f"--repetitions={options.repetitions}: expected at least 1")
     if options.json and not options.json.parent.is_dir():
@@ -47,9 +73,46 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
+def _add_engine_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add_model_options(parser, {"device": "cpu", "dtype": "auto"}, set_defaults=True)
+    add("--model", help=f"{MODEL_OPTIONS['model']} (default: {SIZES['model']})")
+    add("--episodes", type=_numbers, metavar="LIST", help="episodes of a batch (default: 1,16,64)")
+    add("--agents", type=_numbers, metavar="LIST", help="agents of a team (default: 2,4,8)")
+    add("--prompts", type=_prompts, metavar="LIST", help="short, long or both (default: short,long)")
+    add("--new-tokens", type=int, help="tokens of every action (default: 64)")
+    add("--repetitions", type=int, help="repetitions of every side, after one to warm up (default: 3)")
+    add("--quick", action="store_true", help="use small defaults: the tiny model and few tokens, in under a minute")
+    add("--skip", nargs="+", choices=SKIPPABLE, default=[], metavar="SIDE",
+        help=f"leave out sides: {', '.join(SKIPPABLE)}")  # fmt: skip
+    add("--peak", type=int, metavar="AGENTS",
+        help="measure the memory of a team of this size in this process, and print it in bytes")  # fmt: skip
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """Return the numbers of a list such as "1,16,64"."""
+    parts = text.split(",")
+    if not all(part.isdecimal() and int(part) > 0 for part in parts):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected positive integers, such as 1,16,64")
+    return tuple(int(part) for part in parts)
+
+
+def _prompts(text: str) -> tuple[str, ...]:
+    """Return the kinds of prompts of a list such as "short,long"."""
+    parts = tuple(text.split(","))
+    if not set(parts) <= {"short", "long"}:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected short, long or short,long")
+    return parts
+
+
 def run(options: argparse.Namespace) -> None:
     """Measure the subject that the command line names."""
-    turns.run(options)
+    if options.subject == "turns":
+        turns.run(options)
+    else:
+        from benchmarks.speed import engine  # imports torch, which --help and the turns do without
+
+        engine.run(options)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
