@@ -10,8 +10,10 @@ turn (benchmarks/speed/turns.py).
 
 engine: generated tokens per second and seconds per PPO update of a team of LoRA adapters on one base model, beside a
 reference style of the same work (benchmarks/speed/reference_style.py), the continuous batching of transformers, and the
-limit of the machine (benchmarks/speed/machine_limits.py). In the table, "of limit" is the share of that limit, "x ref."
-the ratio to the reference style, between bests, and "paired" the median of the ratios within each repetition.
+limit of the machine (benchmarks/speed/machine_limits.py). With --trl also seconds per step, which is a generation and
+an update, beside a GRPO step of TRL in an environment of its own (pip install trl peft datasets). In the table, "of
+limit" is the share of that limit, "x ref." the ratio to the reference style, between bests, and "paired" the median of
+the ratios within each repetition.
 
 Exit code 2: a wrong option. A missed goal does not change the exit code.
 """
@@ -63,6 +65,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         for name, value in (QUICK_SIZES if options.quick else SIZES).items():
             if getattr(options, name) is None:
                 setattr(options, name, value)
+        if options.trl and not options.trl.is_file():
+            parser.error(f"--trl={options.trl}: expected the Python of an environment that has TRL")
         for name in ("new_tokens", "peak"):
             if getattr(options, name) is not None and getattr(options, name) < 1:
                 parser.error(f"--{name.replace('_', '-')}={getattr(options, name)}: expected at least 1")
@@ -85,6 +89,8 @@ def _add_engine_options(parser: argparse.ArgumentParser) -> None:
     add("--quick", action="store_true", help="use small defaults: the tiny model and few tokens, in under a minute")
     add("--skip", nargs="+", choices=SKIPPABLE, default=[], metavar="SIDE",
         help=f"leave out sides: {', '.join(SKIPPABLE)}")  # fmt: skip
+    add("--trl", type=Path, metavar="PYTHON",
+        help="also compare a GRPO step of TRL, run by this Python, with a generation and an update")  # fmt: skip
     add("--peak", type=int, metavar="AGENTS",
         help="measure the memory of a team of this size in this process, and print it in bytes")  # fmt: skip
 

@@ -147,7 +147,8 @@ def table_lines(cell: Cell, work: str, sides: Sequence[Side]) -> list[str]:
 
     Args:
         cell: The cell.
-        work: "generate", in generated tokens per second, or "update", in seconds per update.
+        work: "generate", in generated tokens per second, "update", in seconds per update, or "step", in seconds per
+            generation and update together.
         sides: The sides, after ``measure``.
     """
     return [_line(cell, work, side, sides) for side in sides]
@@ -161,10 +162,10 @@ def _line(cell: Cell, work: str, side: Side, sides: Sequence[Side]) -> str:
     def write(seconds: float) -> str:
         return f"{cell.tokens / seconds:,.1f}" if work == "generate" else f"{seconds:,.3f}"
 
-    unit = "tokens/s" if work == "generate" else "s/update"
+    unit = "tokens/s" if work == "generate" else f"s/{work}"
     reached, ratios = share(side, sides), speedup(side, sides)
     cells = [
-        f"{write(side.best):>9} {unit}",
+        f"{write(side.best):>9} {unit:8}",
         f"{write(statistics.median(side.totals)):>10}",
         f"{'' if reached is None else f'{reached:.1%}':>8}",
         *(f"{'' if ratios is None else f'{ratio:.2f}':>7}" for ratio in ratios or (0.0, 0.0)),

@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,9 @@ from typing import Any
 import torch
 
 from baselines.models.load import LoadedModel, load_model
+from baselines.models.sources import resolve
+from baselines.models.wheels import cache_folder
+from baselines.policies.micro_batches import MicroBatches
 from baselines.policies.policy import SharedBasePolicy
 from benchmarks.speed.comparison import (
     BANDWIDTH,
@@ -37,11 +41,13 @@ from benchmarks.speed.sides import (
     continuous_batching,
     engine_side,
     learner_side,
+    one_after_another,
     pass_limits,
     reference_generation,
     reference_update,
     training_work,
 )
+from benchmarks.speed.trl_side import TrlStep
 from benchmarks.speed.workload import Workload, agents_of, make_policy, make_workload, work_as_json
 
 PEAK_TEAMS = (1, 8)
@@ -87,14 +93,16 @@ def compare(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         for episodes, prompts in itertools.product(options.episodes, options.prompts):
             work = make_workload(Cell(episodes, agents, prompts, options.new_tokens), loaded)
             measured = {}
-            for kind, sides in (
-                ("generate", generation_sides(work, loaded, policy, reference, options.skip)),
-                ("update", update_sides(work, policy, reference, options.skip)),
-            ):
-                measure(sides, options.repetitions)
-                for line in table_lines(work.cell, kind, sides):
-                    print(line, flush=True)
-                measured[kind] = as_json(sides)
+            with step_sides(work, loaded, policy, reference, options) as steps:
+                for kind, sides in (
+                    ("generate", generation_sides(work, loaded, policy, reference, options.skip)),
+                    ("update", update_sides(work, policy, reference, options.skip)),
+                    ("step", steps),
+                ):
+                    measure(sides, options.repetitions)
+                    for line in table_lines(work.cell, kind, sides):
+                        print(line, flush=True)
+                    measured[kind] = as_json(sides)
             yield {**work_as_json(work), **measured}
 
 
@@ -132,6 +140,32 @@ def update_sides(
         sides["reference-update"] = Side(REFERENCE, update, rival=True)
     limit = Side(PRODUCTS, partial(MatrixProducts(policy).training, training_work(work)))
     return [*(side for name, side in sides.items() if name not in skip), limit]
+
+
+@contextmanager
+def step_sides(
+    work: Workload,
+    loaded: LoadedModel,
+    policy: SharedBasePolicy,
+    reference: ReferenceStyle | None,
+    options: argparse.Namespace,
+) -> Iterator[list[Side]]:
+    """Yield the sides that generate and make an update, to be compared with TRL; none without ``options.trl``."""
+    if options.trl is None or work.cell.episodes == 1:
+        yield []
+        return
+    limits = pass_limits(policy.device)
+    ours = one_after_another(
+        engine_side(work, loaded, policy, merge=True), learner_side(work, policy, "ippo", limits)
+    )  # fmt: skip
+    sides = [Side("ours, merged and ippo", ours)]
+    if reference is not None:
+        both = reference_generation(work, reference), reference_update(work, policy, reference, limits)
+        sides.append(Side(REFERENCE, one_after_another(*both), rival=True))
+    folder = resolve(options.model, "auto", cache_folder(None), options.allow_wheel)[1]
+    rows = len(next(MicroBatches(limits).split(policy, next(iter(work.batch.turns.values())))).rows)
+    with closing(TrlStep(options.trl, work, loaded, folder, rows, options.repetitions + 1)) as trl:
+        yield [*sides, Side("TRL, GRPO", trl, rival=True)]
 
 
 # --- memory -----------------------------------------------------------------------------------------------------------

@@ -198,6 +198,15 @@ def reference_rows(work: Workload, policy: SharedBasePolicy, limits: PassLimits,
     return max(1, min(len(next(passes).rows), fitting))
 
 
+def one_after_another(*runs: Callable[[], Seconds]) -> Callable[[], Seconds]:
+    """Return a function that does several pieces of work and returns the sum of their seconds."""
+
+    def run() -> Seconds:
+        return {"total": sum(work()["total"] for work in runs)}
+
+    return run
+
+
 def training_work(work: Workload) -> TrainingWork:
     """Return the tokens of an update."""
     turns = work.batch.turns.values()

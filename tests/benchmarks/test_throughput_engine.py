@@ -1,5 +1,6 @@
 """throughput.py engine: the work is the same on all sides, and the table's arithmetic. Times are not tested."""
 
+import contextlib
 import copy
 import json
 import subprocess
@@ -30,6 +31,7 @@ from benchmarks.speed.comparison import (
 )
 from benchmarks.speed.machine_limits import TrainingWork
 from benchmarks.speed.reference_style import EPOCHS, ReferenceStyle, pad_turns
+from benchmarks.speed.trl_side import TrlStep
 from benchmarks.speed.workload import agents_of, make_policy, make_workload
 
 CELL = Cell(episodes=3, agents=2, prompts="short", new_tokens=4)
@@ -159,6 +161,37 @@ def test_the_work_of_an_update_is_counted(team):
     assert speed_sides.reference_rows(work, policy, sized, 100) <= 2
 
 
+def test_trl_runs_in_a_process_that_answers_each_call_with_its_seconds(team, tmp_path):
+    loaded, _, _, work = team
+    python = tmp_path / "python"
+    python.write_text(
+        f'#!/bin/sh\nprintf %s "$2" > {tmp_path}/settings\nread line\necho noise\necho seconds 0.5\n'
+        "read line\necho first >&2\necho no memory >&2\nexit 1\n"
+    )
+    python.chmod(0o755)
+    with contextlib.closing(TrlStep(python, work, loaded, Path("model"), rows=2, repetitions=2)) as step:
+        assert step() == {"total": 0.5 * CELL.agents}
+        with pytest.raises(RuntimeError, match="no memory"):
+            step()
+    settings = json.loads((tmp_path / "settings").read_text())
+    assert settings["rows"] == 1  # 2 does not divide 3 episodes
+    assert (settings["folder"], settings["new_tokens"], settings["repetitions"]) == ("model", 4, 2)
+    assert len(settings["prompts"]) == CELL.episodes
+
+
+def test_a_step_of_trl_is_compared_with_a_generation_and_an_update(tmp_path, monkeypatch, capsys):
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\nread line\necho no memory >&2\nexit 1\n")
+    python.chmod(0o755)
+    monkeypatch.setattr(machine_limits, "COPY_BYTES", 2**20)
+    words = ["engine", "--quick", "--episodes", "2", "--new-tokens", "2", "--repetitions", "1", "--trl", str(python)]
+    skipped = ["merged", "unmerged", "reference", "continuous", "ippo", "marft", "reference-update", "memory"]
+    assert throughput.main([*words, "--skip", *skipped]) == 0
+    printed = capsys.readouterr().out
+    assert "ours, merged and ippo" in printed and " s/step" in printed
+    assert "TRL, GRPO                         did not run: RuntimeError: no memory" in printed
+
+
 def test_long_prompts_are_longer_and_differ():
     loaded = load_model("tiny")
     short, long = (make_workload(replace(CELL, prompts=kind), loaded).prompts["agent_0"] for kind in ("short", "long"))
@@ -218,6 +251,7 @@ def test_sides_alternate_and_a_rival_that_raises_is_reported():
         (["--agents", "two"], "'two': expected positive integers"),
         (["--prompts", "short,none"], "'short,none': expected short, long or short,long"),
         (["--new-tokens", "0"], "--new-tokens=0: expected at least 1"),
+        (["--trl", "nowhere/python"], "--trl=nowhere/python: expected the Python of an environment that has TRL"),
         (["--peak", "0"], "--peak=0: expected at least 1"),
         (["--repetitions", "0"], "--repetitions=0: expected at least 1"),
         (["--skip", "nothing"], "invalid choice: 'nothing'"),
