@@ -79,6 +79,7 @@ def test_the_recipes_are_each_under_a_page():
     assert all(len(recipe.splitlines()) <= 66 for recipe in recipes)  # a page of A4
 
 
+@pytest.mark.slow
 def test_the_recipes_are_followed_to_the_letter(tmp_path):
     """Every block of CONTRIBUTING.md, from top to bottom, in a copy of the repository."""
     for name in WORKS:

@@ -107,6 +107,7 @@ def test_an_update_gives_the_numbers_of_the_cpu(team, name):
     torch.testing.assert_close(weights, expected_weights, rtol=1e-3, atol=3e-4)
 
 
+@pytest.mark.slow
 def test_a_checkpoint_moves_between_devices(team):
     """A run that is resumed on another device makes the update that it would have made."""
     config = arm("marft").with_settings(SETTINGS)

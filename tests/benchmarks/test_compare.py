@@ -133,6 +133,7 @@ def without_times(folder):
     return [{key: value for key, value in row.items() if key not in timed} for row in rows_of(folder)]
 
 
+@pytest.mark.slow
 def test_a_comparison_that_was_killed_resumes_inside_the_run_to_the_same_rows(resumed, whole):
     out, output = resumed
     assert "2 runs (1 of them resumed from a checkpoint)" in output
@@ -254,6 +255,7 @@ def test_names_are_validated_before_torch_is_imported(words, message):
     assert done.returncode == 2 and message in done.stderr and done.stderr.count("\n") == 1, done.stderr
 
 
+@pytest.mark.slow
 def test_tasks_in_the_current_folder_are_found_also_by_workers(tmp_path):
     (tmp_path / "my_tasks").mkdir()
     (tmp_path / "my_tasks" / "count_v0.py").write_text(OWN_TASK)

@@ -37,6 +37,7 @@ from benchmarks.speed.workload import agents_of, make_policy, make_workload
 CELL = Cell(episodes=3, agents=2, prompts="short", new_tokens=4)
 
 
+@pytest.mark.slow
 def test_the_engine_is_measured_end_to_end(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(machine_limits, "COPY_BYTES", 2**20)
     file = tmp_path / "engine.json"

@@ -165,7 +165,7 @@ def test_the_first_value_is_the_success_rate():
     assert float(values.min()) >= 0 and float(values.max()) <= 1
 
 
-@pytest.mark.parametrize("value_loss", ["bce", "huber"])
+@pytest.mark.parametrize("value_loss", ["bce", pytest.param("huber", marks=pytest.mark.slow)])
 def test_it_learns_which_message_was_good_and_explained_variance_rises_after_it(value_loss):
     c = critic(value_loss=value_loss, value_clip=10.0)
     position = torch.tensor([0, 1, 0, 1]).expand(B, K)

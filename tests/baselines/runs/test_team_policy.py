@@ -102,7 +102,7 @@ VARIANTS = {
 }
 
 
-QUICK = ("bases", "everything", "full, one frozen, two bases")
+QUICK = ("everything",)
 
 
 @pytest.mark.parametrize("name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in VARIANTS])
