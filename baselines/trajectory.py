@@ -30,6 +30,7 @@ class Generation:
         truncated: Whether the length limit ended the action.
         dropped_messages: Number of messages of the observation that the prompt left out, to fit the prompt limit.
         adapter_version: Number of optimiser steps that the agent's weights had been trained for.
+        base_tokens: Number of first tokens of the prompt that the base alone read, see ``LoraSettings.activated``.
     """
 
     prompt_ids: tuple[int, ...]
@@ -39,6 +40,7 @@ class Generation:
     truncated: bool
     dropped_messages: int = 0
     adapter_version: int = 0
+    base_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,7 @@ class AgentTurns:
         behaviour: [N, T] log-probabilities from the sampler.
         words: [N] whitespace-separated words of the action, thinking included, at least 1.
         truncated: [N] bool, whether the length limit ended the action.
+        base_tokens: [N] first tokens of the prompt that the base alone reads, also under an adapter.
     """
 
     episode: Tensor
@@ -66,6 +69,7 @@ class AgentTurns:
     behaviour: Tensor
     words: Tensor
     truncated: Tensor
+    base_tokens: Tensor
 
     def __len__(self) -> int:
         return len(self.episode)
@@ -307,6 +311,7 @@ def padded_turns(generations: Sequence[Generation], where: list[tuple[int, int]]
         behaviour=behaviour,
         words=torch.tensor([max(1, len(g.text.split())) for g in generations], dtype=torch.long),
         truncated=torch.tensor([g.truncated for g in generations], dtype=torch.bool),
+        base_tokens=torch.tensor([g.base_tokens for g in generations], dtype=torch.long),
     )
 
 

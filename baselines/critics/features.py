@@ -327,4 +327,6 @@ def _with_history(
     tokens = stack_padded([row.unsqueeze(0) for row in rows])
     lengths = torch.tensor([len(row) for row in rows], device=tokens.device).unsqueeze(-1)
     token_mask = torch.arange(tokens.shape[1], device=tokens.device) < lengths
-    return replace(turns, tokens=tokens, token_mask=token_mask, prompt_length=prompt_length)
+    changed = {"tokens": tokens, "token_mask": token_mask, "prompt_length": prompt_length}
+    # The base reads histories as a whole; they are no prompts that an adapter continues.
+    return replace(turns, **changed, base_tokens=torch.zeros_like(turns.base_tokens))

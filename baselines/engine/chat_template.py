@@ -7,6 +7,7 @@ few short conversations, once per tokenizer, and arranges every conversation acc
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import re
 from collections.abc import Mapping, Sequence
@@ -124,6 +125,18 @@ class ChatTemplate:
             if head.rstrip().endswith(THINKING):
                 head = head.rstrip().removesuffix(THINKING)
         return head
+
+    def reply_openings(self) -> list[str]:
+        """Return a conversation of one user message, then the same with the reply opened in every way that prompts do.
+
+        These are: with the settings' thinking, with thinking, and with a reply prefix.
+        """
+        user = _turns("user")
+        texts = [self._rendered(user, add_generation_prompt=False), self._rendered(user, add_generation_prompt=True)]
+        texts.append(self._rendered(user, add_generation_prompt=True, enable_thinking=True))
+        with contextlib.suppress(ValueError):  # a template without reply prefixes
+            texts.append(self._head_of_reply(user, _REPLY) + _REPLY)
+        return texts
 
     def after_turn(self) -> str:
         """Return the text that the template writes after a finished reply, "" if it writes none."""

@@ -19,21 +19,11 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import Cache, DynamicLayer
 
-
-class KeyValues(NamedTuple):
-    """Keys and values of one row in one layer.
-
-    Attributes:
-        keys: [1, h, P, d].
-        values: [1, h, P, d']; in some architectures, heads of values have a size of their own.
-    """
-
-    keys: Tensor
-    values: Tensor
+from baselines.policies.prompt_states import KeyValues
 
 
 class _Placement(NamedTuple):
-    """A prefix that the rows of a batch have in common, and the number of unused columns before it in each row."""
+    """A prefix of all rows of a batch or one of each, and the number of unused columns before it in each row."""
 
     prefix: KeyValues
     gaps: Tensor
@@ -74,7 +64,7 @@ class InPlaceLayer(DynamicLayer):
         """Let every row begin with a prefix. The first ``update`` appends what follows it.
 
         Args:
-            prefix: Keys and values of the P tokens of the prefix.
+            prefix: Keys and values of the P columns of the prefix, of one row for all rows or of n rows.
             gaps: [n] unused columns before the prefix in each row. As many of the first tokens that ``update`` appends
                 are padding.
         """
@@ -87,7 +77,7 @@ class InPlaceLayer(DynamicLayer):
         for gap in gaps.unique().tolist():
             rows = (gaps == gap).nonzero().squeeze(-1).to(self.device)
             for buffer, states in zip(self._buffers, prefix, strict=True):
-                buffer[rows, :, gap : gap + length] = states
+                buffer[rows, :, gap : gap + length] = states if len(states) == 1 else states[rows]
 
     def get_seq_length(self) -> int:
         """Return the number of columns."""

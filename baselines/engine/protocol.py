@@ -53,12 +53,14 @@ class GenerationRequest:
         sampling: How tokens are chosen.
         seed: Integers that determine the action's random numbers, whatever other requests share its batch. None
             decodes greedily.
+        base_tokens: Number of first tokens of the prompt that the base alone reads, see ``LoraSettings.activated``.
     """
 
     agent: str | None
     prompt_ids: Sequence[int]
     sampling: Sampling
     seed: tuple[int, ...] | None = None
+    base_tokens: int = 0
 
     def uniforms(self) -> np.ndarray | None:
         """Return the random numbers in [0, 1) that choose the tokens, [max_new_tokens]; None: greedy decoding."""
@@ -92,9 +94,11 @@ class Engine(Protocol):
 
     Attributes:
         prompt_limit: Largest number of tokens of a prompt.
+        invocation_ids: Token ids that activate the adapters; empty if they are always active.
     """
 
     prompt_limit: int
+    invocation_ids: tuple[int, ...]
 
     def generate(self, requests: Sequence[GenerationRequest]) -> list[Completion]:
         """Return one completion per request, in the order of the requests."""

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 from transformers.cache_utils import CacheLayerMixin, LinearAttentionCacheLayerMixin
 
-from baselines.engine.kv_cache import InPlaceCache, KeyValues
+from baselines.engine.kv_cache import InPlaceCache
 from baselines.engine.protocol import Completion, FinishReason, GenerationRequest
 from baselines.engine.sampling import choose
 from baselines.engine.stopping import StopStrings
+from baselines.policies.prompt_states import KeyValues
 from baselines.policies.rollout import ActiveModel
 from baselines.policies.shared_prefix import LEAST_SAVED, attention_layers
 
@@ -77,6 +78,18 @@ class Row:
         return Completion(tuple(self.tokens), tuple(self.logprobs), self.finish_reason, self.adapter_version)
 
 
+class _First(NamedTuple):
+    """The first tokens of prompts, which were read before the rest.
+
+    Attributes:
+        layers: Keys and values of each layer, of one row for all prompts or of each; empty if nothing was read.
+        tokens: Number of first tokens of each prompt.
+    """
+
+    layers: list[KeyValues]
+    tokens: list[int]
+
+
 class RunningBatch:
     """Rows that one model extends by a token at a time.
 
@@ -109,17 +122,20 @@ class RunningBatch:
     def admit(self, rows: Sequence[Row]) -> None:
         """Read the prompts of some rows, choose the first token of each, and add the rows to the batch."""
         prompts = [tuple(row.request.prompt_ids) for row in rows]
-        shared = self._shared(prompts) if self._layers is not None else 0
-        ids, gaps = left_pad([prompt[shared:] for prompt in prompts], self._pad_id)
-        columns = shared + ids.shape[1]
+        base = [row.request.base_tokens for row in rows]
         longest = max(row.request.sampling.max_new_tokens for row in rows)
         # Without a cache, the model makes the kind that it needs.
         cache = None if self._layers is None else InPlaceCache(self._layers, min(longest, _SPARE_COLUMNS))
-        if shared and cache is not None:
-            cache.share(self._read_prefix(prompts[0][:shared]), gaps)
-        states, cache = self._forward(ids, gaps, columns, cache)
-        for row, gap in zip(rows, gaps.tolist(), strict=True):
-            row.start = gap
+        first = self._read_base(prompts, base) if any(base) else self._read_shared(prompts)
+        ids, gaps = left_pad([prompt[n:] for prompt, n in zip(prompts, first.tokens, strict=True)], self._pad_id)
+        if first.layers and cache is not None:
+            cache.share(first.layers, gaps)
+            first.layers.clear()  # those of a layer are freed as soon as they are in the cache
+        starts = gaps + max(first.tokens) - torch.tensor(first.tokens, device="cpu")
+        columns = max(first.tokens) + ids.shape[1]
+        states, cache = self._forward(ids, starts, columns, cache)
+        for row, start in zip(rows, starts.tolist(), strict=True):
+            row.start = start
         self._extend(rows, states)
         if not self.rows:
             self._cache, self._columns = cache, columns
@@ -156,16 +172,21 @@ class RunningBatch:
                     row.start -= unused
         return ended
 
-    def _shared(self, prompts: Sequence[tuple[int, ...]]) -> int:
-        """Return how many first tokens of all prompts are read only once; 0 if that would save too little."""
+    def _read_shared(self, prompts: Sequence[tuple[int, ...]]) -> _First:
+        """Read the first tokens that all prompts have in common, unless that would save too little."""
         common = min(common_prefix_length(prompts), min(map(len, prompts)) - 1)
-        return common if common * (len(prompts) - 1) >= LEAST_SAVED else 0
+        if self._layers is None or common * (len(prompts) - 1) < LEAST_SAVED:
+            return _First([], [0] * len(prompts))
+        cache, prefix = InPlaceCache(self._layers, spare=0), torch.tensor([prompts[0][:common]], device="cpu")
+        self._forward(prefix, torch.zeros(1, device="cpu"), common, cache)
+        return _First(cache.row(0), [common] * len(prompts))
 
-    def _read_prefix(self, prefix: Sequence[int]) -> list[KeyValues]:
-        assert self._layers is not None
-        cache = InPlaceCache(self._layers, spare=0)
-        self._forward(torch.tensor([prefix], device="cpu"), torch.zeros(1, device="cpu"), len(prefix), cache)
-        return cache.row(0)
+    def _read_base(self, prompts: Sequence[tuple[int, ...]], base: Sequence[int]) -> _First:
+        """Read the first tokens of each prompt with the base alone. base: their numbers."""
+        device, longest = self._model.device, max(base)
+        firsts = [[*prompt[:n], *[self._pad_id] * (longest - n)] for prompt, n in zip(prompts, base, strict=True)]
+        block = self._model.read_prompts(torch.tensor(firsts, device=device), torch.tensor(base, device=device))
+        return _First(block.layers, list(base))
 
     def _forward(self, ids: Tensor, starts: Tensor, columns: int, cache: Any) -> tuple[Tensor, Any]:
         """Run the model's trunk on the last tokens of every row.

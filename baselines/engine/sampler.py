@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from baselines.engine.chat_template import ChatSettings
+from baselines.engine.invocation import base_tokens
 from baselines.engine.prompts import Prompt, make_prompt
 from baselines.engine.protocol import Completion, GenerationRequest
 from baselines.engine.replies import action_text, visible_text
@@ -44,10 +45,10 @@ class EngineSampler:
     def __call__(self, requests: list[Request]) -> list[Reply]:
         """Return one reply per request."""
         prompts = [self.made_prompt(r.observation) for r in requests]
-        sampling = self.engine.decoding.sampling
+        sampling, invocation = self.engine.decoding.sampling, self.engine.invocation_ids
         completions = self.engine.generate(
             [
-                GenerationRequest(r.agent, prompt.ids, sampling, self.seed(r))
+                GenerationRequest(r.agent, prompt.ids, sampling, self.seed(r), base_tokens(prompt.ids, invocation))
                 for r, prompt in zip(requests, prompts, strict=True)
             ]
         )
@@ -81,6 +82,7 @@ class EngineSampler:
             truncated=completion.finish_reason == "length",
             dropped_messages=prompt.dropped_messages,
             adapter_version=completion.adapter_version,
+            base_tokens=base_tokens(prompt.ids, self.engine.invocation_ids),
         )
 
     def prompt(self, observation: Mapping[str, Any], *, may_be_empty: bool = False) -> list[int]:

@@ -73,6 +73,7 @@ class TorchEngine:
         end_ids: Ids of the tokens that end an action.
         prompt_limit: Largest number of prompt tokens: ``decoding.max_prompt_tokens``, or less where the model's context
             has to hold the action as well.
+        invocation_ids: Token ids that activate the adapters; empty if they are always active.
 
     Raises:
         ValueError: ``decoding.max_new_tokens`` leaves no room for a prompt in the model's context.
@@ -86,9 +87,11 @@ class TorchEngine:
     out_of_memory: int = field(init=False, default=0)
     end_ids: frozenset[int] = field(init=False)
     prompt_limit: int = field(init=False)
+    invocation_ids: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         self.rows = self.decoding.rows
+        self.invocation_ids = self.policy.invocation_ids
         self.prompt_limit = _prompt_limit(self.decoding, self.policy.context_length)
         self.end_ids = end_token_ids(self.policy.causal_lm, self.tokenizer) | end_of_turn_ids(self.tokenizer)
         self._models = RolloutModels(self.policy, merge=self.merge)
@@ -100,7 +103,8 @@ class TorchEngine:
         """Return one completion per request, in the order of the requests.
 
         Raises:
-            ValueError: A prompt is empty, or too long for the model's context.
+            ValueError: A prompt is empty, or too long for the model's context; or the base alone would read all of it,
+                or part of it although no adapter is activated.
             RunError: The memory does not suffice for a single prompt.
         """
         self._check(requests)
@@ -124,6 +128,9 @@ class TorchEngine:
                     f"requests[{i}].prompt_ids has {len(request.prompt_ids)} tokens: expected at least 1, and at most "
                     f"{room} so that max_new_tokens={new} more fit into the model's context"
                 )
+            most = len(request.prompt_ids) - 1 if self.invocation_ids else 0
+            if not 0 <= request.base_tokens <= most:
+                raise ValueError(f"requests[{i}].base_tokens={request.base_tokens}: expected 0 to {most}")
 
     def _rows(self, requests: Mapping[int, GenerationRequest]) -> list[Row]:
         """Return the rows of some requests, those with short prompts first, so that little of a pass is padding."""

@@ -124,18 +124,20 @@ class MicroBatches:
         lengths, actions = turns.token_mask.sum(-1).tolist(), turns.action_mask.sum(-1).tolist()
         waiting = sorted(range(len(turns)), key=lambda i: -lengths[i])  # stable: equal lengths stay in order
         shared = policy.shared_tokens(turns)
+        under_adapter = int((turns.token_mask.sum(-1) - turns.base_tokens).max()) if waiting else 0
         while waiting:
             longest = lengths[waiting[0]]
-            on = possible and self.checkpoints(memory, longest, actions[waiting[0]], self._device)
-            peak = partial(memory.peak, length=longest, checkpointing=on, shared=0 if on else shared)
-            rows, size = self._fill(peak, waiting, actions)
+            base = max(0, longest - under_adapter)  # the fewest first tokens of a turn that the base alone reads
+            on = possible and self.checkpoints(memory, longest, actions[waiting[0]], self._device, base)
+            peak = partial(memory.peak, length=longest, checkpointing=on, shared=0 if on else shared, base=base)
+            rows, size = self._fill(peak, waiting, actions, self.budget - policy.store.bytes)
             may_checkpoint = possible and self.limits.checkpointing != "off"
             self._current = _Pass(len(rows), lengths[rows[0]], size, on, may_checkpoint)
             yield MicroBatch(torch.tensor(sorted(rows), device=device), on)
             waiting = waiting[len(rows) :]
 
     def _fill(
-        self, peak: Callable[..., int], waiting: Sequence[int], actions: Sequence[int]
+        self, peak: Callable[..., int], waiting: Sequence[int], actions: Sequence[int], budget: int
     ) -> tuple[Sequence[int], int]:
         """Return the first of the waiting turns that fit one pass, at least one, and the bytes of that pass.
 
@@ -143,22 +145,23 @@ class MicroBatches:
             peak: Function from the number of turns and their action tokens to the bytes of a pass.
             waiting: Rows of the turns, the longest first.
             actions: Action tokens of every turn.
+            budget: Bytes of the pass.
         """
         if len(waiting) <= self.limits.turns:  # the common case of a small model: everything fits
             whole = peak(len(waiting), actions=sum(actions[row] for row in waiting))
-            if whole <= self.budget:
+            if whole <= budget:
                 return waiting, whole
         total = actions[waiting[0]]
         size, count = peak(1, actions=total), 1
         for row in waiting[1 : self.limits.turns]:
             total += actions[row]
             larger = peak(count + 1, actions=total)
-            if larger > self.budget:
+            if larger > budget:
                 break
             size, count = larger, count + 1
         return waiting[:count], size
 
-    def checkpoints(self, memory: PassMemory, length: int, actions: int, device: str) -> bool:
+    def checkpoints(self, memory: PassMemory, length: int, actions: int, device: str, base: int = 0) -> bool:
         """Return whether passes of turns of a length are checkpointed.
 
         Args:
@@ -166,11 +169,12 @@ class MicroBatches:
             length: Tokens of a turn.
             actions: Action tokens of a turn.
             device: Type of the device.
+            base: First tokens of a turn that the base alone reads.
         """
         if self.limits.checkpointing != "auto":
             return self.limits.checkpointing == "on"
-        wanted = 1 if device == "cpu" else max(1, min(self.limits.turns, BUSY_TOKENS // length))
-        return memory.peak(wanted, length, wanted * actions, checkpointing=False) > self.budget
+        wanted = 1 if device == "cpu" else max(1, min(self.limits.turns, BUSY_TOKENS // (length - base)))
+        return memory.peak(wanted, length, wanted * actions, checkpointing=False, base=base) > self.budget
 
     def _can_checkpoint(self, policy: SharedBasePolicy) -> bool:
         try:
@@ -217,6 +221,8 @@ class MicroBatches:
                 + (', or gradient_checkpointing = "auto"' if self.limits.checkpointing == "off" else "")
             )
         self.out_of_memory += 1
+        for policy in self._models:
+            policy.store.close()
         self.budget = min(self.budget, current.bytes) // 2
         free_cache(self._device)
         log.warning(

@@ -1,7 +1,7 @@
 """Memory of one forward and backward pass of a policy, calculated from the model's shape (docs/memory.md).
 
-Axes: n turns of a pass, L tokens of the longest, P first tokens that they share and that are read once, A action
-tokens of all of them.
+Axes: n turns of a pass, L tokens of the longest, P first tokens that they share and that are read once, Q first tokens
+that the base alone reads, A action tokens of all of them.
 """
 
 from __future__ import annotations
@@ -31,10 +31,13 @@ class PassMemory:
     rank: int | None
     eager: bool
 
-    def layer(self, turns: int, length: int, shared: int = 0) -> int:
-        """Return the bytes that one decoder layer saves for backward, for n turns of L tokens that share P of them."""
+    def layer(self, turns: int, length: int, shared: int = 0, base: int = 0) -> int:
+        """Return the bytes that one decoder layer saves for backward, for n turns of L tokens.
+
+        They share P of them, or the base alone reads Q of each.
+        """
         s, b = self.shape, self.element
-        tokens = turns * (length - shared) + shared
+        tokens = turns * (length - shared - base) + shared
         # The inputs of the attention and of the MLP, once for the adapters (or weight gradients) of all matrices that
         # read them; queries and the input of the output projection; of the MLP, the gate, its activation, the other
         # factor and the product.
@@ -46,10 +49,12 @@ class PassMemory:
         # The softmax is fp32; with 16-bit products its result is saved once more in 16 bits.
         weights = s.heads * length * (4 if b == 4 else 4 + b) if self.eager else 4 * s.heads
         # Repeated keys and values, of a shared prefix for every turn; where there is one, also before the repetition.
-        keys = b * 2 * (s.attention_width + (s.kv_width if shared else 0))
+        keys = b * 2 * (s.attention_width + (s.kv_width if shared or base else 0))
         return tokens * (products + norms + weights) + turns * length * keys
 
-    def saved(self, turns: int, length: int, actions: int, *, checkpointing: bool, shared: int = 0) -> int:
+    def saved(
+        self, turns: int, length: int, actions: int, *, checkpointing: bool, shared: int = 0, base: int = 0
+    ) -> int:
         """Return the bytes of activations that the forward pass keeps until its backward pass.
 
         Args:
@@ -58,22 +63,33 @@ class PassMemory:
             actions: A, action tokens of all turns.
             checkpointing: Whether only the inputs of the layers are saved.
             shared: P, first tokens that all turns share; 0 with checkpointing.
+            base: Q, first tokens of a turn that the base alone reads, before an activated adapter.
         """
         s = self.shape
         stream = self.element if self.rank is not None else 4  # the residual stream of a trained copy is fp32
-        a_layer = turns * length * stream * s.width if checkpointing else self.layer(turns, length, shared)
+        inputs = turns * (length - base) * stream * s.width
+        a_layer = inputs if checkpointing else self.layer(turns, length, shared, base)
         casts = 0 if checkpointing else self._cast_weights()  # those of a checkpointed layer are made again
-        return s.layers * a_layer + turns * length * 4 * s.width + self._head_saved(actions) + casts
+        states = turns * length * 4 * s.width
+        return s.layers * a_layer + states + self.kept(turns * base) + self._head_saved(actions) + casts
 
-    def peak(self, turns: int, length: int, actions: int, *, checkpointing: bool, shared: int = 0) -> int:
+    def kept(self, tokens: int) -> int:
+        """Return the bytes of the keys and values of some tokens in all layers."""
+        return 2 * self.shape.layers * self.shape.kv_width * self.element * tokens
+
+    def peak(
+        self, turns: int, length: int, actions: int, *, checkpointing: bool, shared: int = 0, base: int = 0
+    ) -> int:
         """Return the bytes at the peak of a pass: what is saved, and what one layer or the head works with.
 
         The backward pass of a layer holds gradients of about the size of what the layer saved. With checkpointing, the
         layer is computed again first. The arguments are those of ``saved``.
         """
-        layer = self.layer(turns, length, shared) * (2 if checkpointing else 1)
+        layer = self.layer(turns, length, shared, base) * (2 if checkpointing else 1)
         chunk = min(actions, chunk_positions(self.shape.vocabulary)) * self.shape.vocabulary * 4 * _LOGITS_COPIES
-        return self.saved(turns, length, actions, checkpointing=checkpointing, shared=shared) + max(layer, chunk)
+        saved = self.saved(turns, length, actions, checkpointing=checkpointing, shared=shared, base=base)
+        before = self.kept(turns * base) + self.prompts(turns, base) if base else 0  # the base's own pass
+        return max(before, saved + max(layer, chunk))
 
     def prompts(self, prompts: int, length: int) -> int:
         """Return the bytes at the peak of a pass without gradient over n prompts of L tokens: those of one layer.

@@ -16,7 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from baselines.policies.head import chosen_scores, chunk_positions, head_is_plain, own_logits
-from baselines.policies.shared_prefix import longest_shareable, read_with_prefix, shared_tokens
+from baselines.policies.prompt_states import PromptBlock, read_after, read_prompts
+from baselines.policies.prompt_store import PromptStore
+from baselines.policies.shared_prefix import attention_layers, longest_shareable, read_with_prefix, shared_tokens
 from baselines.policies.weights import FullWeights, LoraSettings, LoraWeights, Weights
 from baselines.trajectory import AgentTurns
 
@@ -84,13 +86,16 @@ class SharedBasePolicy(nn.Module):
             has its own, under its own name.
         frozen: Agents that act and are not trained.
         scripted: Agents whose actions come from a script. They have no weights; the base model reads their turns.
+        invocation_ids: Token ids that activate the adapters; not empty if ``lora.activated``.
 
     Attributes:
         versions: Optimiser steps so far, by name of trained weights.
+        invocation_ids: The token ids that activate the adapters; empty if they are always active.
+        store: The prompts that the bases of a team have read in this update; empty outside ``prompts_kept``.
 
     Raises:
         ValueError: If an agent or the name of an adapter is invalid, only some agents of an adapter are frozen, or the
-            model's class is not supported.
+            model's class is not supported, or not with activated adapters.
     """
 
     def __init__(
@@ -103,6 +108,7 @@ class SharedBasePolicy(nn.Module):
         sharing: Mapping[str, str] | None = None,
         frozen: Collection[str] = (),
         scripted: Collection[str] = (),
+        invocation_ids: Sequence[int] = (),
     ) -> None:
         super().__init__()
         self.agents = tuple(agents)
@@ -111,13 +117,27 @@ class SharedBasePolicy(nn.Module):
         self.versions = dict.fromkeys(self.adapter_of.values(), 0)
         self._plain_head = head_is_plain(base)
         self._longest_shareable = longest_shareable(base.config)
+        self.invocation_ids = tuple(invocation_ids)
+        if (lora is not None and lora.activated) != bool(self.invocation_ids):
+            raise ValueError(
+                f"invocation_ids={self.invocation_ids}: expected token ids with LoraSettings(activated=True), else none"
+            )
+        self._layers = len(attention_layers(base.config) or ())
+        if self.invocation_ids and not self._layers:
+            raise ValueError(
+                f"lora.activated: the cache of model class {type(base).__name__} holds more than keys and values, so "
+                "that an adapter cannot continue what the base has read; expected lora.activated = false"
+            )
+        self.store = PromptStore(0)
         weight = base.get_output_embeddings().weight
         self._dtype = weight.dtype
         if self._dtype != torch.float32 and weight.device.type == "cpu":
             base.set_attn_implementation("eager")  # on a CPU its backward pass is twice as fast as the fused kernel's
         names = list(dict.fromkeys(self.adapter_of.values()))
         self.weights: Weights = (
-            FullWeights(base, names, self.blocks) if lora is None else LoraWeights(base, names, self.blocks, lora, seed)
+            FullWeights(base, names, self.blocks)
+            if lora is None
+            else LoraWeights(base, names, self.blocks, lora, seed, self.invocation_ids)
         )
 
     def of(self, agent: str) -> SharedBasePolicy:
@@ -203,22 +223,37 @@ class SharedBasePolicy(nn.Module):
 
     def shared_tokens(self, turns: AgentTurns) -> int:
         """Return how many first tokens of some turns a pass reads once for all of them (``shared_prefix``)."""
-        return shared_tokens(turns, self._longest_shareable)
+        return 0 if self.invocation_ids else shared_tokens(turns, self._longest_shareable)
 
     def hidden(self, turns: AgentTurns, *, share_prefix: bool = True) -> Tensor:
         """Return the last hidden states of prompt and action under the active policy, [n, L, H].
 
-        L is the length of the longest of these turns; padding beyond it is not read.
+        L is the length of the longest of these turns; padding beyond it is not read. The states are 0 at positions
+        before ``turns.base_tokens``, where the base alone reads: only its keys and values are needed.
 
         Args:
             turns: n turns of an agent, on the policy's device.
             share_prefix: Whether a prefix that all turns begin with is read once. Gradient checkpointing needs False.
         """
+        if self.invocation_ids and bool(turns.base_tokens.any()):
+            ids = turns.tokens[:, : int(turns.base_tokens.max())]
+            prompts = self.store.states(self, ids, turns.base_tokens, self.read_prompts)
+            return read_after(self.backbone, prompts, turns)
         length = longest(turns.token_mask)
         ids, mask = turns.tokens[:, :length], turns.token_mask[:, :length].long()
         if share_prefix and (shared := self.shared_tokens(turns)):
             return read_with_prefix(self.backbone, self.causal_lm.config, ids, mask, shared)
         return self.backbone(input_ids=ids, attention_mask=mask, use_cache=False).last_hidden_state
+
+    def read_prompts(self, ids: Tensor, lengths: Tensor) -> PromptBlock:
+        """Return the keys and values of prompts under the base alone, whichever policy is active.
+
+        Args:
+            ids: [n, P] token ids, padded on the right, on the policy's device.
+            lengths: [n] tokens of each prompt.
+        """
+        with self.use(None):
+            return read_prompts(self.backbone, ids, lengths, self._layers)
 
     def token_scores(self, hidden: Tensor, turns: AgentTurns, temperature: float) -> TokenScores:
         """Return the scores of the action's tokens.
@@ -246,6 +281,24 @@ class SharedBasePolicy(nn.Module):
     def context_length(self) -> int | None:
         """Maximum number of tokens that the base model reads; None if its configuration does not limit it."""
         return getattr(self.causal_lm.config.get_text_config(), "max_position_embeddings", None)
+
+
+@contextlib.contextmanager
+def prompts_kept(policies: Policies, limit: int) -> Iterator[None]:
+    """Store the prompts that base models read within the block for activated adapters.
+
+    Args:
+        policies: The policies.
+        limit: Largest number of bytes of the keys and values of all bases.
+    """
+    store, bases = PromptStore(limit), set(map(policies.of, policies.agents))
+    for base in bases:
+        base.store = store
+    try:
+        yield
+    finally:
+        for base in bases:
+            base.store = PromptStore(0)
 
 
 def adapters(agents: Sequence[str], sharing: Mapping[str, str]) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -12,6 +11,7 @@ from torch import Tensor, nn
 
 from baselines.policies.merged_copy import MergedCopy, can_merge
 from baselines.policies.policy import SharedBasePolicy
+from baselines.policies.prompt_states import PromptBlock, takes_positions
 from baselines.policies.weights import LoraWeights
 
 
@@ -25,6 +25,7 @@ class ActiveModel(NamedTuple):
         trunk: The model below the output head, which returns the last hidden states and the cache.
         logits: Function from last hidden states [n, H] to logits [n, V].
         takes_positions: Whether the trunk takes positions; a model without position embeddings does not.
+        read_prompts: ``SharedBasePolicy.read_prompts``, which reads the part of a prompt that is the base's alone.
     """
 
     name: str
@@ -33,6 +34,7 @@ class ActiveModel(NamedTuple):
     trunk: nn.Module
     logits: Callable[[Tensor], Tensor]
     takes_positions: bool
+    read_prompts: Callable[[Tensor, Tensor], PromptBlock]
 
 
 class RolloutModels:
@@ -65,6 +67,6 @@ class RolloutModels:
 
     def _model(self, causal_lm: Any) -> ActiveModel:
         trunk = causal_lm.get_decoder()
-        takes_positions = "position_ids" in inspect.signature(trunk.forward).parameters
         device, logits = self._policy.device, self._policy.head_of(causal_lm)
-        return ActiveModel(type(causal_lm).__name__, causal_lm.config, device, trunk, logits, takes_positions)
+        positions, read_prompts = takes_positions(trunk), self._policy.read_prompts
+        return ActiveModel(type(causal_lm).__name__, causal_lm.config, device, trunk, logits, positions, read_prompts)

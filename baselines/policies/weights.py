@@ -28,24 +28,37 @@ MODEL_CONFIG, MODEL_WEIGHTS = "config.json", "model.safetensors"
 class LoraSettings:
     """Shape of the LoRA adapters, which are added to all linear layers that can have one: W + (alpha / rank) B A.
 
-    Source: Hu et al. 2021, https://arxiv.org/abs/2106.09685.
+    An activated adapter acts from the header of the reply on, which the chat template writes at the end of the prompt
+    (``<|im_start|>assistant``): these *invocation tokens*, the beginning of the reply and the action. What comes before
+    them is read by the frozen base alone, so its keys and values are the same for all agents, all epochs and pi_0.
+
+    Sources: Hu et al. 2021, https://arxiv.org/abs/2106.09685; Greenewald et al. 2025, Activated LoRA,
+    https://arxiv.org/abs/2512.17910.
 
     Attributes:
         rank: Rank of B A, at least 1.
         alpha: Scale of B A, at least 1.
+        activated: Whether the adapters are activated LoRA.
+        invocation: The text that activates the adapters where it occurs last in a prompt. "": the header of the reply
+            in the chat template.
 
     Raises:
-        ValueError: If a value is not an integer of at least 1.
+        ValueError: If rank or alpha is not an integer of at least 1, or there is an invocation and the adapters are not
+            activated.
     """
 
     rank: int = 8
     alpha: int = 16
+    activated: bool = False
+    invocation: str = ""
 
     def __post_init__(self) -> None:
         check_field_types(self)
         for name in ("rank", "alpha"):
             if getattr(self, name) < 1:
                 raise ValueError(f"LoraSettings {name}={getattr(self, name)!r}: expected at least 1")
+        if self.invocation and not self.activated:
+            raise ValueError(f"LoraSettings invocation={self.invocation!r}: expected activated=True with it")
 
 
 class LoraWeights(nn.Module):
@@ -60,13 +73,21 @@ class LoraWeights(nn.Module):
         trained: The names whose parameters require a gradient.
         lora: Rank and alpha.
         seed: Seed of the adapters' A matrices.
+        invocation_ids: Token ids that activate the adapters, for their configuration; empty if they are always active.
     """
 
     def __init__(
-        self, base: nn.Module, names: Sequence[str], trained: Collection[str], lora: LoraSettings, seed: int
+        self,
+        base: nn.Module,
+        names: Sequence[str],
+        trained: Collection[str],
+        lora: LoraSettings,
+        seed: int,
+        invocation_ids: Sequence[int] = (),
     ) -> None:
         super().__init__()
         self.trained = frozenset(trained)
+        self._invocation_ids = list(invocation_ids) or None
         config = LoraConfig(
             r=lora.rank,
             lora_alpha=lora.alpha,
@@ -137,6 +158,8 @@ class LoraWeights(nn.Module):
         """
         config = copy.deepcopy(self.model.peft_config[name])
         config.base_model_name_or_path, config.inference_mode = base_name, True
+        # Here the adapters are plain layers of peft, which act on every token of a pass. peft itself needs the ids.
+        config.alora_invocation_tokens = self._invocation_ids
         # A set has no order: sorted, the file is the same in every process.
         settings = {k: sorted(v) if isinstance(v, set) else v for k, v in config.to_dict().items()}
         state = get_peft_model_state_dict(self.model, adapter_name=name, save_embedding_layers=False)

@@ -33,7 +33,8 @@ from baselines.functional.losses import explained_variance_ceiling
 from baselines.functional.ratios import compound
 from baselines.learner_config import LearnerConfig
 from baselines.policies.micro_batches import MicroBatches, PassLimits
-from baselines.policies.policy import Policies
+from baselines.policies.policy import Policies, prompts_kept
+from baselines.policies.prompt_store import STORE_SHARE
 from baselines.ppo.actor import Actor, AgentData
 from baselines.ppo.credit import final_values, group_credit, monte_carlo_returns, team_advantages
 from baselines.ppo.diagnostics import Timer, describe, factor_statistics, finite
@@ -118,6 +119,11 @@ class Learner:
         if _without_variance(batch, self.config):
             self.skipped_batches += 1
             return {"skipped_batches": self.skipped_batches, "skipped": "no reward variance", "agents": {}}
+        with prompts_kept(self.policy, int(self.passes.budget * STORE_SHARE)):
+            return self._train(batch)
+
+    def _train(self, batch: Batch) -> Metrics:
+        """Do what ``update`` does with a batch that policies are trained on."""
         timer, bad, trained = Timer(), self._bad_steps(), self.actor.counts["trained_tokens"]
         with timer.measure("reference"):  # 1
             features, reference = self._read(batch)

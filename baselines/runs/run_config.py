@@ -147,6 +147,8 @@ class RunConfig:
                 f"RunConfig quantization={self.quantization!r}: expected 'none' with tuning='full', which trains "
                 "copies of the base model"
             )
+        if self.tuning == "full" and self.lora.activated:
+            raise ValueError("LoraSettings activated=True: expected tuning='lora', because a full copy has no adapter")
         if self.decoding.merge_adapters == "on" and (self.quantization != "none" or self.tuning == "full"):
             raise ValueError(
                 "Decoding merge_adapters='on': expected 'auto' or 'off' with 4-bit weights and tuning='full', which "

@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import nn
 
+from baselines.engine.invocation import invocation_ids
 from baselines.engine.sampler import EngineSampler
 from baselines.engine.scripted import Scripted, load_scripts
 from baselines.engine.torch_engine import Decoding, TorchEngine
@@ -76,7 +77,7 @@ class TeamSampler:
         for step in episode.steps:
             agent = step.request.agent
             ids = self.public_prompt(agent, without(agent, step.request.observation))
-            steps.append(replace(step, data=replace(step.data, prompt_ids=tuple(ids))))
+            steps.append(replace(step, data=replace(step.data, prompt_ids=tuple(ids), base_tokens=0)))
         final = episode.final_state
         if final is not None:
             final = replace(final, observations={a: without(a, seen) for a, seen in final.observations.items()})
@@ -291,6 +292,7 @@ def _base_group(config: RunConfig, base: str, names: Mapping[str, str], decoding
         sharing={agent: adapter for agent, adapter in config.sharing.items() if agent in agents},
         frozen=[agent for agent in config.frozen if agent in agents],
         scripted=[agent for agent in config.scripted if agent in agents],
+        invocation_ids=invocation_ids(loaded, config.lora.invocation, config.chat) if config.lora.activated else (),
     )
     element = policy.head.weight.element_size()
     merge = merged_copy_bytes(config, shape_of(loaded.model.config), element, policy.device) > 0

@@ -11,6 +11,8 @@ import pytest
 import torch
 
 import marft_envs
+from baselines.engine.chat_template import ChatSettings
+from baselines.engine.invocation import invocation_ids
 from baselines.engine.sampler import EngineSampler
 from baselines.engine.torch_engine import Decoding, TorchEngine
 from baselines.models.load import load_model
@@ -33,6 +35,7 @@ class Setup:
     """A new team on the relay task with a batch of its rollouts.
 
     perturb: standard deviation of the noise on the adapters, without which the policies equal the reference.
+    lora: the adapters. Activated ones begin at the "=" that ends a prompt.
     """
 
     @staticmethod
@@ -41,17 +44,19 @@ class Setup:
         loaded = _tiny()
         return replace(loaded, model=copy.deepcopy(loaded.model))
 
-    def __init__(self, team="duo", episodes=32, seed=0, perturb=0.02):
+    def __init__(self, team="duo", episodes=32, seed=0, perturb=0.02, lora=LoraSettings()):  # noqa: B008 - frozen
         self.loaded = self.fresh_model()
         self.env = marft_envs.math_v0.env(dataset="relay", style="symbols", team=team)
-        self.policy = SharedBasePolicy(self.loaded.model, self.env.possible_agents, LoraSettings(), seed)
+        ids = invocation_ids(self.loaded, lora.invocation, ChatSettings()) if lora.activated else ()
+        agents = self.env.possible_agents
+        self.policy = SharedBasePolicy(self.loaded.model, agents, lora, seed, invocation_ids=ids)
         generator = torch.Generator().manual_seed(seed)
         for agent in self.policy.agents:
             for p in self.policy.adapter_parameters(agent):
                 p.data += perturb * torch.randn(p.shape, generator=generator)
         self.engine = TorchEngine(self.policy, self.loaded.tokenizer, Decoding(max_new_tokens=6))
         self.runner = BatchRunner(self.env, episodes)
-        key = (team, episodes, seed, perturb)
+        key = (team, episodes, seed, perturb, lora)
         if key not in _ROLLOUTS:
             played = self.play((seed, 7))
             _ROLLOUTS[key] = played, make_batch(played, self.policy.agents, self.loaded.tokenizer.pad_token_id)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from baselines.engine.invocation import base_tokens
 from baselines.engine.protocol import Completion, GenerationRequest
 from baselines.engine.torch_engine import TorchEngine
 
@@ -30,4 +31,23 @@ def generate(
     sampling = engine.decoding.sampling
     return engine.generate(
         [ChosenNumbers(agent, p, sampling, numbers=n) for p, n in zip(prompts, numbers, strict=True)]
+    )
+
+
+def activated_generate(
+    engine: TorchEngine,
+    agent: str | None,
+    prompts: Sequence[Sequence[int]],
+    uniforms: Any = None,
+    base: int | None = None,
+) -> list[Completion]:
+    """Do what ``generate`` does, where the base alone reads the tokens before the invocation, or ``base`` of them."""
+    numbers = [None] * len(prompts) if uniforms is None else np.asarray(uniforms)
+    sampling, invocation = engine.decoding.sampling, engine.invocation_ids
+    first = [base_tokens(p, invocation) if base is None else base for p in prompts]
+    return engine.generate(
+        [
+            ChosenNumbers(agent, p, sampling, base_tokens=b, numbers=n)
+            for p, b, n in zip(prompts, first, numbers, strict=True)
+        ]
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from baselines.engine.kv_cache import InPlaceCache, KeyValues
+from baselines.engine.kv_cache import InPlaceCache
+from baselines.policies.prompt_states import KeyValues
 
 HEADS, SIZE = 2, 3
 

@@ -171,6 +171,7 @@ class Says:
     token_ids: tuple[int, ...]
     decoding: Decoding
     prompt_limit: int = 4096
+    invocation_ids: tuple[int, ...] = ()
     end_ids: frozenset[int] = frozenset()
 
     def generate(self, requests: Sequence[GenerationRequest]) -> list[Completion]:

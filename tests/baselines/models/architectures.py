@@ -141,4 +141,5 @@ def padded_turns(generations: Sequence[Generation]) -> AgentTurns:
         behaviour=pad_sequence([torch.tensor(g.logprobs) for g in generations], batch_first=True),
         words=torch.ones(n, dtype=torch.long),
         truncated=torch.tensor([g.truncated for g in generations]),
+        base_tokens=torch.tensor([g.base_tokens for g in generations]),
     )

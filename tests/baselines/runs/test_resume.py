@@ -18,6 +18,7 @@ from baselines.engine.sampler import EngineSampler
 from baselines.engine.torch_engine import Decoding
 from baselines.errors import RunError
 from baselines.models.load import load_model
+from baselines.policies.weights import LoraSettings
 from baselines.runs import checkpoint
 from baselines.runs import run as run_module
 from baselines.runs.evaluation import play_items
@@ -212,10 +213,13 @@ VARIANTS = {
     "head": {"arm": "mappo_chained", "settings": {**LEARNING, "critic_network": "head", "kl_placement": "reward"}},
     "shared": {"arm": "marft", "sharing": {"reasoner_0": "both", "actor_0": "both"}},
     "frozen": {"arm": "marft", "frozen": ("reasoner_0",)},
+    "activated": {"arm": "marft", "lora": LoraSettings(activated=True, invocation="=")},
 }
 
 
-@pytest.mark.parametrize("name", [n if n == "token" else pytest.param(n, marks=pytest.mark.slow) for n in VARIANTS])
+@pytest.mark.parametrize(
+    "name", [n if n in ("token", "activated") else pytest.param(n, marks=pytest.mark.slow) for n in VARIANTS]
+)
 def test_every_kind_of_learner_resumes_exactly(tmp_path, name):
     run = config(**VARIANTS[name], evaluate_every=9, updates=3, keep_checkpoints=9)
     train(run, folder=tmp_path / "whole")
