@@ -128,9 +128,12 @@ class MicroBatches:
         while waiting:
             longest = lengths[waiting[0]]
             base = max(0, longest - under_adapter)  # the fewest first tokens of a turn that the base alone reads
-            on = possible and self.checkpoints(memory, longest, actions[waiting[0]], self._device, base)
+            stored = policy.store.bytes
+            on = possible and self.checkpoints(
+                memory, longest, actions[waiting[0]], self._device, base=base, stored=stored
+            )
             peak = partial(memory.peak, length=longest, checkpointing=on, shared=0 if on else shared, base=base)
-            rows, size = self._fill(peak, waiting, actions, self.budget - policy.store.bytes)
+            rows, size = self._fill(peak, waiting, actions, self.budget - stored)
             may_checkpoint = possible and self.limits.checkpointing != "off"
             self._current = _Pass(len(rows), lengths[rows[0]], size, on, may_checkpoint)
             yield MicroBatch(torch.tensor(sorted(rows), device=device), on)
@@ -161,7 +164,9 @@ class MicroBatches:
             size, count = larger, count + 1
         return waiting[:count], size
 
-    def checkpoints(self, memory: PassMemory, length: int, actions: int, device: str, base: int = 0) -> bool:
+    def checkpoints(
+        self, memory: PassMemory, length: int, actions: int, device: str, *, base: int = 0, stored: int = 0
+    ) -> bool:
         """Return whether passes of turns of a length are checkpointed.
 
         Args:
@@ -170,11 +175,12 @@ class MicroBatches:
             actions: Action tokens of a turn.
             device: Type of the device.
             base: First tokens of a turn that the base alone reads.
+            stored: Bytes of the budget that are taken by stored prompts.
         """
         if self.limits.checkpointing != "auto":
             return self.limits.checkpointing == "on"
         wanted = 1 if device == "cpu" else max(1, min(self.limits.turns, BUSY_TOKENS // (length - base)))
-        return memory.peak(wanted, length, wanted * actions, checkpointing=False, base=base) > self.budget
+        return memory.peak(wanted, length, wanted * actions, checkpointing=False, base=base) > self.budget - stored
 
     def _can_checkpoint(self, policy: SharedBasePolicy) -> bool:
         try:

@@ -49,7 +49,7 @@ class PassMemory:
         # The softmax is fp32; with 16-bit products its result is saved once more in 16 bits.
         weights = s.heads * length * (4 if b == 4 else 4 + b) if self.eager else 4 * s.heads
         # Repeated keys and values, of a shared prefix for every turn; where there is one, also before the repetition.
-        keys = b * 2 * (s.attention_width + (s.kv_width if shared or base else 0))
+        keys = b * 2 * (s.attention_width + (s.kv_width if shared else 0))
         return tokens * (products + norms + weights) + turns * length * keys
 
     def saved(
@@ -70,7 +70,7 @@ class PassMemory:
         inputs = turns * (length - base) * stream * s.width
         a_layer = inputs if checkpointing else self.layer(turns, length, shared, base)
         casts = 0 if checkpointing else self._cast_weights()  # those of a checkpointed layer are made again
-        states = turns * length * 4 * s.width
+        states = turns * (length - base) * 4 * s.width
         return s.layers * a_layer + states + self.kept(turns * base) + self._head_saved(actions) + casts
 
     def kept(self, tokens: int) -> int:

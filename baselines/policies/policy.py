@@ -223,7 +223,7 @@ class SharedBasePolicy(nn.Module):
 
     def shared_tokens(self, turns: AgentTurns) -> int:
         """Return how many first tokens of some turns a pass reads once for all of them (``shared_prefix``)."""
-        return 0 if self.invocation_ids else shared_tokens(turns, self._longest_shareable)
+        return 0 if self._continues(turns) else shared_tokens(turns, self._longest_shareable)
 
     def hidden(self, turns: AgentTurns, *, share_prefix: bool = True) -> Tensor:
         """Return the last hidden states of prompt and action under the active policy, [n, L, H].
@@ -235,7 +235,7 @@ class SharedBasePolicy(nn.Module):
             turns: n turns of an agent, on the policy's device.
             share_prefix: Whether a prefix that all turns begin with is read once. Gradient checkpointing needs False.
         """
-        if self.invocation_ids and bool(turns.base_tokens.any()):
+        if self._continues(turns):
             ids = turns.tokens[:, : int(turns.base_tokens.max())]
             prompts = self.store.states(self, ids, turns.base_tokens, self.read_prompts)
             return read_after(self.backbone, prompts, turns)
@@ -244,6 +244,10 @@ class SharedBasePolicy(nn.Module):
         if share_prefix and (shared := self.shared_tokens(turns)):
             return read_with_prefix(self.backbone, self.causal_lm.config, ids, mask, shared)
         return self.backbone(input_ids=ids, attention_mask=mask, use_cache=False).last_hidden_state
+
+    def _continues(self, turns: AgentTurns) -> bool:
+        """Return whether a pass continues what the base alone has read of some turns."""
+        return bool(self.invocation_ids) and bool(turns.base_tokens.any())
 
     def read_prompts(self, ids: Tensor, lengths: Tensor) -> PromptBlock:
         """Return the keys and values of prompts under the base alone, whichever policy is active.

@@ -14,6 +14,7 @@ import torch
 from baselines.models.shape import ModelShape, shape_of
 from baselines.policies.micro_batches import CPU_PASS_GIB, GIB, MicroBatches, PassLimits
 from baselines.policies.pass_memory import PassMemory
+from baselines.policies.prompt_store import STORE_SHARE
 from baselines.runs.device_memory import default_memory
 from baselines.runs.evaluation import PLAYED_TOGETHER
 from baselines.runs.merging import merged_copy_bytes
@@ -245,14 +246,27 @@ class MemoryPlan:
         eager = self.device.type == "cpu" and base.element == 2
         return PassMemory(base.shape, base.element, self.rank, eager)
 
+    @property
+    def base_tokens(self) -> int:
+        """Tokens of the longest prompt that the base alone reads; the header of the reply is not counted."""
+        activated = self.rank is not None and self.config.lora.activated
+        return self.config.decoding.max_prompt_tokens if activated else 0
+
+    @property
+    def stored_prompts(self) -> int:
+        """Bytes of the prompts that an update stores for activated adapters."""
+        of_a_prompt = max(self.pass_memory(base).kept(self.base_tokens) for base in self.bases)
+        return min(int(self.pass_budget * STORE_SHARE), self.config.episodes * self.turns * of_a_prompt)
+
     def largest_pass(self, *, checkpointing: bool) -> tuple[int, int]:
         """Return the turns of the longest length that fit a pass, at least 1, and the bytes of that pass."""
         memory, reply, rows = self._largest_memory(), self.config.decoding.max_new_tokens, 1
 
         def size(rows: int) -> int:
-            return memory.peak(rows, self.longest, rows * reply, checkpointing=checkpointing)
+            return memory.peak(rows, self.longest, rows * reply, checkpointing=checkpointing, base=self.base_tokens)
 
-        while rows < min(self.config.training_rows, self.config.episodes) and size(rows + 1) <= self.pass_budget:
+        budget = self.pass_budget - self.stored_prompts
+        while rows < min(self.config.training_rows, self.config.episodes) and size(rows + 1) <= budget:
             rows += 1
         return rows, size(rows)
 
@@ -260,7 +274,10 @@ class MemoryPlan:
     def checkpointing(self) -> bool:
         """Whether passes of turns of the longest length are checkpointed."""
         reply = self.config.decoding.max_new_tokens
-        return MicroBatches(self.limits).checkpoints(self._largest_memory(), self.longest, reply, self.device.type)
+        return MicroBatches(self.limits).checkpoints(
+            self._largest_memory(), self.longest, reply, self.device.type,
+            base=self.base_tokens, stored=self.stored_prompts,
+        )  # fmt: skip
 
     def _largest_memory(self) -> PassMemory:
         """Return the formula of the base model whose passes are the largest."""
@@ -270,7 +287,7 @@ class MemoryPlan:
     @property
     def peak(self) -> int:
         """Bytes on the device at the peak of the run."""
-        update = self.largest_pass(checkpointing=self.checkpointing)[1]
+        update = self.largest_pass(checkpointing=self.checkpointing)[1] + self.stored_prompts
         return self.fixed + max(update, self.rollout, self.critic_step)
 
 

@@ -45,6 +45,8 @@ def _parts(plan: MemoryPlan) -> list[tuple[str, int]]:
     for on in (False, True):
         turns, size = plan.largest_pass(checkpointing=on)
         passes.append((f"update: a pass of {turns}, checkpointing {'on' if on else 'off'}", size))
+    if plan.base_tokens:
+        passes.insert(0, ("update: stored prompts of activated adapters", plan.stored_prompts))
     return [
         (f"weights: {names}{bits}", plan.weights),
         ("rollout: copy of the weights with an adapter merged in", plan.merged_copies),

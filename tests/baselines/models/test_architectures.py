@@ -21,8 +21,9 @@ from baselines.engine.running_batch import left_pad
 from baselines.engine.torch_engine import Decoding, TorchEngine
 from baselines.models.load import load_model
 from baselines.policies.policy import LoraSettings, SharedBasePolicy
+from baselines.policies.shared_prefix import attention_layers
 from baselines.trajectory import AgentTurns, Generation
-from tests.baselines.engine.generate import generate
+from tests.baselines.engine.generate import activated_generate, generate
 from tests.baselines.models.architectures import (
     ARCHITECTURES,
     EOS,
@@ -33,6 +34,8 @@ from tests.baselines.models.architectures import (
     make_model,
     padded_turns,
 )
+from tests.baselines.policies.activated import activated_policy, continued_logprobs, turns_of
+from tests.baselines.policies.activated import prompts as activated_prompts
 
 DOCS = Path(__file__).parents[3] / "docs" / "models.md"
 TEMPERATURE = 0.7
@@ -157,6 +160,31 @@ def test_a_trained_adapter_samples_what_the_training_path_scores(case: Case, mer
     for i in (0, 8, 10):  # alone, a prompt is read as a whole
         (alone,) = generate(engine, "x_0", [LONG[i]], uniforms[i : i + 1])
         assert alone.token_ids == found[i].token_ids
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in ARCHITECTURES]
+)
+def test_an_activated_adapter_continues_what_the_base_has_read(name: str) -> None:
+    """The sampler and the training path give the log-probabilities of a direct computation, each turn alone."""
+    model = make_model(name)
+    if attention_layers(model.config) is None:
+        with pytest.raises(
+            ValueError, match=r"lora\.activated: the cache of model class .* holds more than keys and val"
+        ):
+            activated_policy(name)
+        return
+    policy = activated_policy(name)
+    decoding = Decoding(max_new_tokens=STEPS, temperature=TEMPERATURE, rows=4)
+    engine = TorchEngine(policy, load_model("tiny").tokenizer, decoding)
+    asked = activated_prompts()
+    found = activated_generate(engine, "x_0", asked, np.random.default_rng(2).random((len(asked), STEPS)))
+    turns = turns_of([(p, c.token_ids) for p, c in zip(asked, found, strict=True)])
+    with torch.no_grad(), policy.use("x_0"):
+        scores = policy.scores(turns, TEMPERATURE).logprobs
+    for row, own, c in zip(scores, continued_logprobs(policy, turns, TEMPERATURE), found, strict=True):
+        torch.testing.assert_close(row[: len(own)], own.detach(), rtol=0, atol=1e-4)
+        torch.testing.assert_close(torch.tensor(c.logprobs), own.detach(), rtol=0, atol=1e-3)
 
 
 def test_a_full_copy_has_the_models_own_head() -> None:

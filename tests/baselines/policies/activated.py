@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
+from torch import Tensor
+from transformers import DynamicCache
 
 from baselines.engine.invocation import base_tokens
 from baselines.policies.policy import LoraSettings, SharedBasePolicy
@@ -57,3 +59,18 @@ def turns_of(pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> AgentTurns
 def some_turns() -> AgentTurns:
     """Return a turn for each of the ``prompts``, with actions of 1 to 5 tokens."""
     return turns_of([(prompt, tokens(1 + i % 5, 4)) for i, prompt in enumerate(prompts())])
+
+
+def continued_logprobs(policy: SharedBasePolicy, turns: AgentTurns, temperature: float) -> list[Tensor]:
+    """Return the log-probabilities of the actions of agent x_0, each turn alone: the base reads, then the adapter."""
+    found = []
+    for i, base in enumerate(turns.base_tokens.tolist()):
+        ids = turns.tokens[i][turns.token_mask[i]].unsqueeze(0)
+        cache = DynamicCache()  # without the configuration, all tokens are stored
+        with torch.no_grad(), policy.use(None):
+            policy.causal_lm(input_ids=ids[:, :base], cache=cache, use_cache=True)
+        with policy.use("x_0"):
+            logits = policy.causal_lm(input_ids=ids[:, base:], cache=cache, use_cache=True).logits[0]
+        chosen = (logits.float() / temperature).log_softmax(-1)[:-1].gather(-1, ids[0, base + 1 :].unsqueeze(-1))
+        found.append(chosen[int(turns.prompt_length[i]) - 1 - base :].squeeze(-1))
+    return found

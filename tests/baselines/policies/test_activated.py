@@ -26,6 +26,7 @@ from tests.baselines.policies.activated import (
     AGENTS,
     INVOCATION,
     activated_policy,
+    continued_logprobs,
     perturb,
     prompts,
     some_turns,
@@ -134,25 +135,10 @@ def gradients(policy: SharedBasePolicy, loss: Tensor) -> list[Tensor]:
     return found
 
 
-def direct(policy: SharedBasePolicy, turns: AgentTurns) -> Tensor:
-    """Return the sum of the actions' log-probabilities, each turn alone: the base reads, then the adapter."""
-    total = torch.zeros(())
-    for i, base in enumerate(turns.base_tokens.tolist()):
-        ids = turns.tokens[i][turns.token_mask[i]].unsqueeze(0)
-        cache = DynamicCache()  # without the configuration, all tokens are stored
-        with torch.no_grad(), policy.use(None):
-            policy.causal_lm(input_ids=ids[:, :base], cache=cache, use_cache=True)
-        with policy.use("x_0"):
-            logits = policy.causal_lm(input_ids=ids[:, base:], cache=cache, use_cache=True).logits[0]
-        chosen = (logits / TEMPERATURE).log_softmax(-1)[:-1].gather(-1, ids[0, base + 1 :].unsqueeze(-1))
-        total = total + chosen[int(turns.prompt_length[i]) - 1 - base :].sum()
-    return total
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_gradients_with_and_without_the_store_are_those_of_a_direct_computation(name: str) -> None:
     policy, turns = activated_policy(name), some_turns()
-    total = direct(policy, turns)
+    total = torch.cat(continued_logprobs(policy, turns, TEMPERATURE)).sum()
     expected = gradients(policy, total)
     assert any(bool(g.any()) for g in expected)
 

@@ -1,5 +1,7 @@
 """The calculated memory of a pass, compared with what autograd saves."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from transformers import AutoModelForCausalLM, Gemma3TextConfig, LlamaConfig, Qwen2Config, Qwen3Config
@@ -23,10 +25,14 @@ CONFIGS = {
 TURNS, PROMPT, REPLY = 6, 60, 12
 
 
-def saved_bytes(policy, on):
-    """Return the bytes that the forward pass of log-probabilities and entropies saves for backward."""
+def saved_bytes(policy, on, base=0):
+    """Return the bytes that the forward pass of log-probabilities and entropies saves for backward.
+
+    base: tokens of each turn that the base alone reads.
+    """
     generator = torch.Generator().manual_seed(0)
     turns = turns_of(torch.randint(300, (TURNS, PROMPT + REPLY), generator=generator).tolist(), REPLY)
+    turns = replace(turns, base_tokens=torch.full_like(turns.prompt_length, base))
     with policy.use("one"), checkpointed(policy.causal_lm, on=on), saved_tensors(policy) as saved:
         scores = policy.scores(turns, 1.0)
         _ = scores.logprobs.sum() + scores.entropy.sum()
@@ -41,6 +47,28 @@ def test_the_formula_is_within_20_percent_of_what_autograd_saves(name, dtype, ch
     policy = SharedBasePolicy(base, ["one"], LoraSettings(rank=4), 0)
     calculated = pass_memory(policy).saved(TURNS, PROMPT + REPLY, TURNS * REPLY, checkpointing=checkpointing)
     assert calculated == pytest.approx(saved_bytes(policy, checkpointing), rel=0.2)
+
+
+@pytest.mark.parametrize("checkpointing", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("name", CONFIGS)
+def test_an_activated_adapter_saves_nothing_of_what_the_base_alone_reads(name, dtype, checkpointing):
+    """Beside the keys and values of the prompts, which are there and which autograd does not save."""
+    base = AutoModelForCausalLM.from_config(CONFIGS[name]).to(dtype).eval().requires_grad_(False)
+    lora = LoraSettings(rank=4, activated=True)
+    policy, read = SharedBasePolicy(base, ["one"], lora, 0, invocation_ids=(1,)), PROMPT - 4
+    memory = pass_memory(policy)
+    calculated = memory.saved(TURNS, PROMPT + REPLY, TURNS * REPLY, checkpointing=checkpointing, base=read)
+    prompts = policy.read_prompts(torch.ones(TURNS, read, dtype=torch.long), torch.full((TURNS,), read)).bytes
+    assert memory.kept(TURNS * read) == prompts
+    assert calculated - prompts == pytest.approx(saved_bytes(policy, checkpointing, read), rel=0.2)
+
+
+def test_the_peak_of_an_activated_adapter_may_be_the_bases_own_pass():
+    memory = PassMemory(NAMED_SHAPES["1.5B"], element=2, rank=8, eager=False)
+    peak = memory.peak(8, 4000, 8, checkpointing=True, base=3999)
+    assert peak == memory.kept(8 * 3999) + memory.prompts(8, 3999)
+    assert memory.peak(8, 400, 8 * 200, checkpointing=True, base=200) > memory.kept(1600) + memory.prompts(8, 200)
 
 
 def test_full_copies_save_the_inputs_of_normalisations_too():

@@ -15,6 +15,7 @@ from baselines.models import devices, load
 from baselines.models.shape import NAMED_SHAPES
 from baselines.models.sources import ModelNotFound
 from baselines.policies.micro_batches import GIB
+from baselines.policies.weights import LoraSettings
 from baselines.runs import device_memory, dry_run, memory_plan, team_policy
 from baselines.runs.dry_run import plan_without_weights
 from baselines.runs.memory_table import describe_plan, table_of_sizes
@@ -66,6 +67,21 @@ def test_the_parts_by_hand():
     assert plan.peak == plan.fixed + max(plan.kv_cache + max(plan.prefill, plan.sampling), update)
     small = plan_without_weights(config_of(model="7B", device="cuda", memory_gib=72, quantization="4bit"))
     assert 0.3 < small.weights / plan.weights < 0.4  # the embeddings stay in 16 bits
+
+
+def test_activated_adapters_store_prompts_and_save_their_own_tokens_only():
+    """7B in 16 bits: 2 x 28 x 512 x 2 bytes of keys and values for each of 1,024 tokens of 2 x 64 prompts."""
+    fields = {"model": "7B", "episodes": 64, "evaluation_items": 64, "device": "cuda", "memory_gib": 72}
+    plain = plan_without_weights(config_of(**fields))
+    plan = plan_without_weights(config_of(**fields, lora=LoraSettings(activated=True)))
+    assert plain.stored_prompts == 0 and plan.stored_prompts == 2 * 28 * 512 * 2 * 1024 * 128
+    assert plan.largest_pass(checkpointing=False)[0] > 3 * plain.largest_pass(checkpointing=False)[0]
+    update = plan.largest_pass(checkpointing=plan.checkpointing)[1] + plan.stored_prompts
+    assert update <= plan.pass_budget and plan.peak == plan.fixed + max(plan.rollout, update)
+    many = plan_without_weights(config_of(**{**fields, "episodes": 4096}, lora=LoraSettings(activated=True)))
+    assert many.stored_prompts == many.pass_budget // 2
+    assert "stored prompts of activated adapters" in describe_plan(plan, None)
+    assert "stored prompts" not in describe_plan(plain, None)
 
 
 def test_the_rollout_has_the_rows_of_an_evaluation_if_they_are_more():

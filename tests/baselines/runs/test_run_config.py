@@ -7,6 +7,7 @@ import pytest
 
 from baselines.engine.chat_template import ChatSettings
 from baselines.engine.torch_engine import Decoding
+from baselines.policies.weights import LoraSettings
 from baselines.runs.config_files import build, read_settings, set_keys
 from baselines.runs.run_config import RunConfig, differences
 from marft_envs.cli.key_values import parse_key_values, parse_value
@@ -71,7 +72,9 @@ def test_the_hash_covers_the_settings_that_affect_results():
     hashes = {replace(run, **{name: value}).hash() for name, value in other.items()}
     chats = ({"date": "2026-01-02"}, {"enable_thinking": True}, {"keep_thinking": True})
     hashes |= {replace(run, chat=ChatSettings(**changed)).hash() for changed in chats}
-    assert len(hashes) == len(other) + len(chats) and run.hash() not in hashes
+    adapters = ({"rank": 4}, {"activated": True}, {"activated": True, "invocation": "="})
+    hashes |= {replace(run, lora=LoraSettings(**changed)).hash() for changed in adapters}
+    assert len(hashes) == len(other) + len(chats) + len(adapters) and run.hash() not in hashes
     for name, value in {"updates": 9, "checkpoint_every": 1, "keep_checkpoints": 9, "transcripts": 0}.items():
         assert replace(run, **{name: value}).hash() == run.hash()
     assert replace(run, decoding=replace(run.decoding, max_prompt_tokens=9999)).hash() == run.hash()
@@ -110,6 +113,8 @@ def test_differences_describe_new_changed_and_missing_values():
             "ChatSettings date='26 Jul': expected a date such as '2024-07-26'",
         ),
         ({"arm": "marft", "lora": {"rank": 0}}, "LoraSettings rank=0: expected at least 1"),
+        ({"arm": "marft", "lora": {"invocation": "="}}, "LoraSettings invocation='=': expected activated=True with it"),
+        ({"arm": "marft", "tuning": "full", "lora": {"activated": True}}, "activated=True: expected tuning='lora'"),
         ({"arm": "marft", "updates": "ten"}, "RunConfig updates='ten': expected an integer"),
         ({"arm": "marft", "updates": True}, "RunConfig updates=True: expected an integer"),
         ({"arm": "marft", "updates": -1}, "RunConfig updates=-1: expected at least 0"),

@@ -11,7 +11,7 @@ import baselines
 import marft_envs
 from baselines.engine.torch_engine import Decoding, TorchEngine
 from baselines.models.load import load_model
-from baselines.policies.policy import SharedBasePolicy
+from baselines.policies.policy import LoraSettings, SharedBasePolicy
 from baselines.runs.run import Run, train
 from baselines.runs.run_config import RunConfig
 from marft_envs.batch import BatchRunner
@@ -94,6 +94,14 @@ VARIANTS = {
         },
         ["both"],
     ),
+    "activated": (
+        {
+            "bases": MIXED,
+            "scripted": {"agent_1": "tests.baselines.runs.test_team_policy:reply_seven"},
+            "lora": LoraSettings(activated=True, invocation="="),
+        },
+        ["agent_0", "agent_2", "agent_3"],
+    ),
     "full": ({"tuning": "full"}, ["agent_0", "agent_1", "agent_2", "agent_3"]),
     "full, one frozen, two bases": (
         {"tuning": "full", "bases": MIXED, "frozen": ("agent_0",)},
@@ -102,7 +110,7 @@ VARIANTS = {
 }
 
 
-QUICK = ("everything",)
+QUICK = ("everything", "activated")
 
 
 @pytest.mark.parametrize("name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in VARIANTS])
