@@ -8,6 +8,7 @@ import torch
 from baselines.critics.features import read_reference
 from baselines.ladder import arm
 from baselines.policies.micro_batches import MicroBatches
+from baselines.policies.weights import LoraSettings
 from baselines.ppo.credit import monte_carlo_returns
 from baselines.runs.run import Run
 from baselines.runs.run_config import RunConfig
@@ -15,7 +16,7 @@ from baselines.runs.run_config import RunConfig
 TASK = {"dataset": "relay", "style": "symbols", "team": "duo", "rounds": 2}
 
 
-def run_with(setting, **arguments):
+def run_with(setting, *, lora=LoraSettings(), **arguments):  # noqa: B008 - a frozen record
     return Run(
         RunConfig(
             arm="marft",
@@ -24,6 +25,7 @@ def run_with(setting, **arguments):
             updates=1,
             evaluation_items=4,
             settings={"critic_private": setting, "normalization": "sum"},
+            lora=lora,
         )
     )
 
@@ -69,6 +71,14 @@ def test_its_prompts_contain_the_messages_and_no_private_number():
     for agent, turns in batch.turns.items():
         theirs = batch.critic_turns[agent]
         assert torch.equal(turns.action_mask, theirs.action_mask) and torch.equal(turns.slot, theirs.slot)
+
+
+def test_the_base_reads_its_prompts_as_a_whole_also_with_activated_adapters():
+    """The position in which an adapter begins is that of the agent's own prompt."""
+    run = run_with(False, lora=LoraSettings(activated=True, invocation="="))
+    batch, _ = batch_of(run)
+    for agent, turns in batch.turns.items():
+        assert bool((turns.base_tokens > 0).all()) and not bool(batch.critic_turns[agent].base_tokens.any())
 
 
 @pytest.mark.parametrize("network", ["additive", "head", "transformer"])
