@@ -10,7 +10,7 @@ from baselines.functional import advantages, losses, ratios
 from baselines.ladder import arm
 from baselines.policies.policy import LoraSettings, SharedBasePolicy
 from baselines.ppo.learner import Learner
-from tests.baselines.engine.generate import generate
+from tests.baselines.engine.generate import activated_generate
 from tests.second_device import StrayTensor, second_device
 
 CPU = torch.device("cpu")
@@ -67,10 +67,22 @@ def team(make_setup):
     return make_setup(episodes=8)
 
 
+@pytest.fixture(scope="module")
+def activated(make_setup):
+    """The same with activated adapters."""
+    return make_setup(episodes=8, lora=LoraSettings(activated=True, invocation="="))
+
+
+def fresh_policy(setup, device):
+    """Return the model and the policies of a fresh team, with the adapters' settings of another, on a device."""
+    loaded, ids = setup.fresh_model(), setup.policy.invocation_ids
+    lora = LoraSettings(activated=bool(ids))
+    return loaded, SharedBasePolicy(loaded.model.to(device), setup.policy.agents, lora, 0, invocation_ids=ids)
+
+
 def update(setup, device, config):
     """Return metrics, weights and learner after the update of a fresh team on a device."""
-    loaded = setup.fresh_model()
-    policy = SharedBasePolicy(loaded.model.to(device), setup.policy.agents, LoraSettings(), 0)
+    _, policy = fresh_policy(setup, device)
     learner = Learner(policy, config, temperature=0.7, seed=3)
     metrics = learner.update(setup.batch.to(device))
     weights = {a: [p.detach().cpu() for p in policy.adapter_parameters(a)] for a in policy.agents}
@@ -98,7 +110,14 @@ CASES = {
     "name", ["marft_token", *(pytest.param(name, marks=pytest.mark.slow) for name in CASES if name != "marft_token")]
 )
 def test_an_update_gives_the_numbers_of_the_cpu(team, name):
-    config = arm(name).with_settings({**SETTINGS, **CASES[name]})
+    check_update(team, arm(name).with_settings({**SETTINGS, **CASES[name]}))
+
+
+def test_an_update_with_activated_adapters_gives_the_numbers_of_the_cpu(activated):
+    check_update(activated, arm("marft").with_settings(SETTINGS))
+
+
+def check_update(team, config):
     expected, expected_weights, _ = update(team, CPU, config)
     with second_device() as device:
         metrics, weights, _ = update(team, device, config)
@@ -122,15 +141,17 @@ def test_a_checkpoint_moves_between_devices(team):
     assert flat({**found, "seconds": 0}) == pytest.approx(flat({**expected, "seconds": 0}), rel=1e-3, abs=1e-5)
 
 
-def test_generation_gives_the_tokens_of_the_cpu(team):
+@pytest.mark.parametrize("name", ["team", "activated"])
+def test_generation_gives_the_tokens_of_the_cpu(name, request):
+    team = request.getfixturevalue(name)
     prompts = [[5, 6, 7], [8], [5, 6, 7, 8, 9]]
+    prompts = [[*prompt, *team.policy.invocation_ids] for prompt in prompts]
     uniforms = torch.rand(3, 6, generator=torch.Generator().manual_seed(0)).numpy()
 
     def generations(device):
-        loaded = team.fresh_model()
-        policy = SharedBasePolicy(loaded.model.to(device), team.policy.agents, LoraSettings(), 0)
+        loaded, policy = fresh_policy(team, device)
         engine = TorchEngine(policy, loaded.tokenizer, Decoding(max_new_tokens=6, temperature=0.7))
-        return [g for chosen in (uniforms, None) for g in generate(engine, "actor_0", prompts, chosen)]
+        return [g for chosen in (uniforms, None) for g in activated_generate(engine, "actor_0", prompts, chosen)]
 
     with second_device() as device:
         found = generations(device)
