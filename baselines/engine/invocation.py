@@ -1,6 +1,6 @@
 """Where activated adapters begin: the invocation tokens of a tokenizer, and their position in a prompt.
 
-Source: Greenewald et al. 2025, Activated LoRA, https://arxiv.org/abs/2512.17910.
+Source: Li et al. 2025, serving with Activated LoRA, https://arxiv.org/abs/2512.17910.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class LoraSettings:
     (``<|im_start|>assistant``): these *invocation tokens*, the beginning of the reply and the action. What comes before
     them is read by the frozen base alone, so its keys and values are the same for all agents, all epochs and pi_0.
 
-    Sources: Hu et al. 2021, https://arxiv.org/abs/2106.09685; Greenewald et al. 2025, Activated LoRA,
+    Sources: Hu et al. 2021, https://arxiv.org/abs/2106.09685; Li et al. 2025, serving with Activated LoRA,
     https://arxiv.org/abs/2512.17910.
 
     Attributes:
