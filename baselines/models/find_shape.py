@@ -38,7 +38,7 @@ def _config(name: str) -> tuple[Any, Path | None]:
     try:
         folder = resolve(name, "cache", cache_folder(None), allow_wheel=False)[1]
     except ModelNotFound as error:
-        return _config_on_hub(name, f"{error} The memory plan also takes the sizes {', '.join(NAMED_SHAPES)}."), None
+        return _config_on_hub(name, f"{error}. The memory plan also takes {', '.join(NAMED_SHAPES)}."), None
     try:
         return AutoConfig.from_pretrained(folder, local_files_only=True), folder
     except (OSError, ValueError, KeyError) as error:

@@ -86,8 +86,8 @@ def _device_of(config: RunConfig) -> tuple[torch.device, bool]:
             raise  # a machine with GPUs: one of them is meant, and not a GPU of another machine
         if config.memory_gib is None:
             raise ValueError(
-                f"{error}; to plan for a device that is not on this machine, expected its memory in GiB, such as "
-                "--set memory_gib=72"
+                f"{error}; to plan for a device that is not on this machine, expected the GiB that the run may use of "
+                "it, 90 % of a GPU by default: --set memory_gib=72 for a GPU of 80 GiB"
             ) from None
         return device, False
 

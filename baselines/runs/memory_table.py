@@ -11,6 +11,12 @@ from baselines.runs.memory_plan import MemoryPlan, plan_of
 from baselines.runs.run_config import RunConfig
 
 
+_REMEDY = (
+    "Prompts are assumed to have the largest length: a smaller decoding.max_prompt_tokens or decoding.rows reduces the "
+    "rollout, and quantization=4bit the weights."
+)
+
+
 def describe_plan(plan: MemoryPlan, free: int | None) -> str:
     """Return the plan as text, in GiB.
 
@@ -23,7 +29,7 @@ def describe_plan(plan: MemoryPlan, free: int | None) -> str:
     if limit is not None:
         lines.append(("memory that the run may use" if plan.memory is not None else "free memory", limit))
     width = max(len(name) for name, _ in lines)
-    verdict = "" if limit is None else "It fits. " if plan.peak <= limit else "It DOES NOT FIT. "
+    verdict = "" if limit is None else "It fits. " if plan.peak <= limit else f"It DOES NOT FIT. {_REMEDY} "
     turns, _ = plan.largest_pass(checkpointing=plan.checkpointing)
     on = "on" if plan.checkpointing else "off"
     return "\n".join(
@@ -41,6 +47,7 @@ def _parts(plan: MemoryPlan) -> list[tuple[str, int]]:
     names = ", ".join(f"{base.name} ({base.shape.parameters / 1e9:.2f}B parameters)" for base in plan.bases)
     bits = ", 4 bit" if any(base.four_bit for base in plan.bases) else f", {8 * plan.bases[0].element} bit"
     kind = f"LoRA of rank {plan.rank}" if plan.rank is not None else "full copies"
+    merged = plan.merged_copies
     passes = []
     for on in (False, True):
         turns, size = plan.largest_pass(checkpointing=on)
@@ -49,7 +56,7 @@ def _parts(plan: MemoryPlan) -> list[tuple[str, int]]:
         passes.insert(0, ("update: stored prompts of activated adapters", plan.stored_prompts))
     return [
         (f"weights: {names}{bits}", plan.weights),
-        ("rollout: copy of the weights with an adapter merged in", plan.merged_copies),
+        ("rollout: copy of the weights for merged adapters" + (" (not merged)" * (not merged)), merged),
         (f"adapters: {kind}, fp32", plan.adapters),
         ("Adam's moments, and one gradient", plan.optimizer),
         ("critic and its Adam moments", plan.critic_networks),

@@ -72,5 +72,5 @@ def test_only_a_hub_name_is_looked_up_on_the_hub(name, asked, monkeypatch):
 
 
 def test_an_unknown_model_is_an_error_with_the_names():
-    with pytest.raises(ModelNotFound, match=r"model='9B': expected tiny.* also takes the sizes 0.5B, 1.5B"):
+    with pytest.raises(ModelNotFound, match=r"model='9B': expected tiny.* also takes 0.5B, 1.5B"):
         find_shape("9B")

@@ -262,7 +262,7 @@ def test_a_wrong_device_or_dtype_is_one_line_that_lists_the_valid_ones(field, va
 
 def test_an_absent_accelerator_needs_its_memory(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(ValueError, match=r"device='cuda': .*expected its memory in GiB, such as --set memory_gib=72"):
+    with pytest.raises(ValueError, match=r"device='cuda': .*expected the GiB that the run may use of it.*memory_gib=72 for"):
         plan_without_weights(config_of(device="cuda"))
     assert plan_without_weights(config_of(device="cuda", memory_gib=72)).memory == 72 * GIB
 
