@@ -104,7 +104,7 @@ FEATURES = {
     "math": (SYMBOLIC, "correct", SYMBOLIC),
     "data": (LOAD, "2", LOAD_WITHOUT),
     "train": (TRAIN, "1", "import baselines; baselines.RunConfig"),
-    "quantization": (FOUR_BIT, "True", FOUR_BIT),
+    "quantization": (FOUR_BIT, "True", None),  # it needs torch, too, which the other extra names
     "bench": (COMPARE, "Results: results/ (rows.jsonl, summary.json, report.md, curve_*.png)", None),
     "tracking": ("import tensorboard; print(1)", "1", None),
     "wandb": ("import wandb; print(1)", "1", None),
