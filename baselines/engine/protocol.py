@@ -94,11 +94,17 @@ class Engine(Protocol):
 
     Attributes:
         prompt_limit: Largest number of tokens of a prompt.
+        end_ids: Ids of the tokens that end an action; they are not part of its text.
         invocation_ids: Token ids that activate the adapters; empty if they are always active.
     """
 
     prompt_limit: int
+    end_ids: frozenset[int]
     invocation_ids: tuple[int, ...]
+
+    @property
+    def sampling(self) -> Sampling:
+        """How the tokens of the run's actions are chosen."""
 
     def generate(self, requests: Sequence[GenerationRequest]) -> list[Completion]:
         """Return one completion per request, in the order of the requests."""

@@ -9,10 +9,9 @@ from typing import Any
 from baselines.engine.chat_template import ChatSettings
 from baselines.engine.invocation import base_tokens
 from baselines.engine.prompts import Prompt, make_prompt
-from baselines.engine.protocol import Completion, GenerationRequest
+from baselines.engine.protocol import Completion, Engine, GenerationRequest
 from baselines.engine.replies import action_text, visible_text
 from baselines.engine.stopping import before_stop_strings
-from baselines.engine.torch_engine import TorchEngine
 from baselines.trajectory import Generation
 from marft_envs.batch import Reply, Request
 
@@ -35,7 +34,7 @@ class EngineSampler:
         generated_tokens: Number of generated tokens so far.
     """
 
-    engine: TorchEngine = field(repr=False)
+    engine: Engine = field(repr=False)
     loaded: Any = field(repr=False)
     stream: tuple[int, ...] | None
     chat: ChatSettings = field(default_factory=ChatSettings)
@@ -45,7 +44,7 @@ class EngineSampler:
     def __call__(self, requests: list[Request]) -> list[Reply]:
         """Return one reply per request."""
         prompts = [self.made_prompt(r.observation) for r in requests]
-        sampling, invocation = self.engine.decoding.sampling, self.engine.invocation_ids
+        sampling, invocation = self.engine.sampling, self.engine.invocation_ids
         completions = self.engine.generate(
             [
                 GenerationRequest(r.agent, prompt.ids, sampling, self.seed(r), base_tokens(prompt.ids, invocation))
@@ -78,7 +77,7 @@ class EngineSampler:
             prompt_ids=tuple(prompt.ids),
             action_ids=tokens,
             logprobs=completion.logprobs,
-            text=before_stop_strings(text, self.engine.decoding.stop_strings),
+            text=before_stop_strings(text, self.engine.sampling.stop_strings),
             truncated=completion.finish_reason == "length",
             dropped_messages=prompt.dropped_messages,
             adapter_version=completion.adapter_version,

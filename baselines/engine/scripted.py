@@ -55,7 +55,7 @@ class Scripted:
     def _with_tokens(self, request: Request, reply: str | Reply) -> Reply:
         text = reply if isinstance(reply, str) else reply.text
         loaded = self.reader.loaded
-        limit = self.reader.engine.decoding.max_new_tokens
+        limit = self.reader.engine.sampling.max_new_tokens
         ids = [*reply_ids(text, loaded), loaded.tokenizer.eos_token_id][:limit]
         prompt = self.reader.made_prompt(request.observation)
         logprobs = (0.0,) * len(ids)

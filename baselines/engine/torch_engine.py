@@ -98,6 +98,11 @@ class TorchEngine:
         pad = self.tokenizer.pad_token_id
         self._pad_id = self.tokenizer.eos_token_id if pad is None else pad
 
+    @property
+    def sampling(self) -> Sampling:
+        """How the tokens of the run's actions are chosen."""
+        return self.decoding.sampling
+
     @torch.no_grad()
     def generate(self, requests: Sequence[GenerationRequest]) -> list[Completion]:
         """Return one completion per request, in the order of the requests.

@@ -127,9 +127,10 @@ def _fault(device: torch.device) -> str:
 def choose_dtype(name: str | torch.dtype, device: torch.device, stored: torch.dtype) -> DtypeChoice:
     """Return the floating-point type of a base model's weights.
 
-    "auto" takes the type of the model's files, with two exceptions. float16 on a CPU becomes float32: a CPU has few
+    "auto" takes the type of the model's files, with these exceptions. float16 on a CPU becomes float32: a CPU has few
     fast float16 kernels. bfloat16 on a device without fast bfloat16 becomes float32, not float16, whose largest number,
-    65,504, is too small for the activations of models that were trained in bfloat16, such as Gemma's.
+    65,504, is too small for the activations of models that were trained in bfloat16, such as Gemma's. Files of another
+    type are loaded as float32.
 
     Args:
         name: "auto", a name in DTYPES, or a value of DTYPES.

@@ -1,7 +1,7 @@
 """Memory of a training run, calculated from its settings and the shapes of its models, without loading weights.
 
-Formulas: docs/memory.md. Every part is in bytes. Rollout and update take turns, so the peak is the fixed parts plus the
-larger of the two.
+Formulas: docs/memory.md. Every part is in bytes. Rollout, passes of the update and steps of the critic take turns, so the
+peak is the fixed parts plus the largest of the three.
 """
 
 from __future__ import annotations

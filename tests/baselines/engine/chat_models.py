@@ -12,8 +12,8 @@ from tokenizers.decoders import ByteLevel
 from tokenizers.models import BPE
 from transformers import PreTrainedTokenizerFast
 
+from baselines.engine.protocol import Sampling
 from baselines.engine.sampler import EngineSampler
-from baselines.engine.torch_engine import Decoding
 from baselines.models.load import LoadedModel
 
 TEMPLATES = Path(__file__).parents[2] / "data" / "chat_templates"
@@ -62,7 +62,7 @@ def byte_level(
 
 def reader(loaded: LoadedModel, max_prompt_tokens: int = 4096) -> EngineSampler:
     """Return a sampler that makes prompts and generates nothing."""
-    engine: Any = SimpleNamespace(decoding=Decoding(), prompt_limit=max_prompt_tokens)
+    engine: Any = SimpleNamespace(sampling=Sampling(), prompt_limit=max_prompt_tokens)
     return EngineSampler(engine, loaded, None)
 
 

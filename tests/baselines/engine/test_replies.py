@@ -15,7 +15,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from baselines.engine.chat_template import ChatSettings
 from baselines.engine.prompts import Prompt
-from baselines.engine.protocol import Completion, GenerationRequest
+from baselines.engine.protocol import Completion, GenerationRequest, Sampling
 from baselines.engine.replies import action_text, open_thinking, visible_text
 from baselines.engine.sampler import EngineSampler
 from baselines.engine.torch_engine import Decoding, TorchEngine
@@ -169,7 +169,7 @@ class Says:
     """An engine that always generates the same tokens."""
 
     token_ids: tuple[int, ...]
-    decoding: Decoding
+    sampling: Sampling
     prompt_limit: int = 4096
     invocation_ids: tuple[int, ...] = ()
     end_ids: frozenset[int] = frozenset()
@@ -197,7 +197,7 @@ def test_the_message_lacks_the_thinking_and_the_tokens_are_complete(
     observation = {"messages": ({"role": "user", "name": "task", "content": "7+4="},), "reply_prefix": prefix}
     ids = tuple(loaded.tokenizer(generated, add_special_tokens=False)["input_ids"])
     for keep, text in ((False, visible), (True, kept)):
-        sampler = EngineSampler(Says(ids, Decoding()), loaded, None, ChatSettings(keep_thinking=keep))  # type: ignore[arg-type]
+        sampler = EngineSampler(Says(ids, Sampling()), loaded, None, ChatSettings(keep_thinking=keep))
         (reply,) = sampler([Request(0, 0, "a_0", 0, 0, observation)])
         assert isinstance(reply, Reply) and reply.text == text
         assert reply.data.action_ids == ids and sampler.generated_tokens == len(ids)
