@@ -163,7 +163,7 @@ def whiten(advantages: Tensor, mask: Tensor, eps: float = 1e-8) -> Tensor:
     """Return (A - mean) / (std + eps) over the entries where the mask is True, and 0 elsewhere.
 
     The mask is explicit because an advantage of exactly zero is a valid entry. The standard deviation is the
-    population's (divided by the number of entries, not by one less).
+    population's (divided by the number of entries, not by one less). Equal entries give exactly 0.
 
     Source: docs/reference/algorithms.md, section 2.3.
 
@@ -184,7 +184,16 @@ def whiten(advantages: Tensor, mask: Tensor, eps: float = 1e-8) -> Tensor:
     if chosen.numel() == 0:
         return torch.zeros_like(advantages)
     white = (advantages - chosen.mean()) / (chosen.std(correction=0) + eps)
-    return torch.where(mask, white, torch.zeros_like(white))
+    # The mean of equal floats may differ from them in the last bit, which eps would scale up to almost 1.
+    return torch.where(mask & (chosen.max() > chosen.min()), white, torch.zeros_like(white))
+
+
+def all_equal(scores: Tensor) -> bool:
+    """Return whether all scores [N] are the same number.
+
+    Their standard deviation does not say so: that of equal float32 numbers can round to 1e-7.
+    """
+    return bool(scores.max() == scores.min())
 
 
 def group_advantages(score: Tensor, group: Tensor, eps: float = 1e-4) -> tuple[Tensor, Tensor]:
@@ -209,9 +218,14 @@ def group_advantages(score: Tensor, group: Tensor, eps: float = 1e-4) -> tuple[T
     count = torch.zeros_like(score).index_add(0, index, ones)[index]
     centred = score - torch.zeros_like(score).index_add(0, index, score)[index] / count
     std = (torch.zeros_like(score).index_add(0, index, centred**2)[index] / count).sqrt()
-    # Not `std > 0`: the mean of equal floats may differ from them in the last bit.
-    keep = std > 1e-6
+    # Not the standard deviation: the mean of equal floats may differ from them in the last bit.
+    keep = _by_group(score, index, "amax") > _by_group(score, index, "amin")
     return torch.where(keep, centred / (std + eps), torch.zeros_like(score)), keep
+
+
+def _by_group(score: Tensor, index: Tensor, reduce: str) -> Tensor:
+    """Return the largest ("amax") or smallest ("amin") score of each episode's group, [B]."""
+    return torch.zeros_like(score).scatter_reduce(0, index, score, reduce, include_self=False)[index]
 
 
 def maporl_returns(scores: Tensor, gamma: float) -> Tensor:

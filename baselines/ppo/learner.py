@@ -28,7 +28,7 @@ from torch import Tensor
 
 from baselines.critics.critic import TeamCritic, each_position
 from baselines.critics.features import TurnFeatures, decision_mask, read_reference, read_views
-from baselines.functional.advantages import whiten
+from baselines.functional.advantages import all_equal, whiten
 from baselines.functional.losses import explained_variance_ceiling
 from baselines.functional.ratios import compound
 from baselines.learner_config import LearnerConfig
@@ -383,8 +383,8 @@ def _without_variance(batch: Batch, config: LearnerConfig) -> bool:
         no_decision = torch.zeros_like(batch.mask).unsqueeze(-1)
         return not bool(group_credit(batch, no_decision, no_decision.float())[1].any())
     if config.reward == "maporl" and batch.reply_score is not None:
-        return float(batch.reply_score[batch.mask].std(correction=0)) < 1e-8
-    return batch.views is None and float(batch.score.std(correction=0)) < 1e-8
+        return all_equal(batch.reply_score[batch.mask])
+    return batch.views is None and all_equal(batch.score)
 
 
 def _rounds(batch: Batch, turns: AgentTurns) -> tuple[Tensor, Tensor]:

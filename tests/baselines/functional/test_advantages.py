@@ -4,7 +4,15 @@ properties."""
 import pytest
 import torch
 
-from baselines.functional.advantages import Discounts, chained_gae, group_advantages, maporl_returns, token_gae, whiten
+from baselines.functional.advantages import (
+    Discounts,
+    all_equal,
+    chained_gae,
+    group_advantages,
+    maporl_returns,
+    token_gae,
+    whiten,
+)
 
 
 def gae(rewards, values, terminated, ended, final, discounts):
@@ -130,6 +138,23 @@ def test_whitening_uses_the_mask_and_keeps_exact_zeros():
     # mean of (0, 1, 2) is 1, population std sqrt(2/3); the 9 is masked
     white = whiten(torch.tensor([0.0, 1.0, 2.0, 9.0]), torch.tensor([True, True, True, False]))
     torch.testing.assert_close(white, torch.tensor([-1.2247449, 0.0, 1.2247449, 0.0]))
+
+
+@pytest.mark.parametrize("count", [7, 32, 128, 1000])
+@pytest.mark.parametrize("value", [0.7, 0.35, 0.1, 1.0, -3.3])
+def test_equal_numbers_have_no_advantage(count, value):
+    """Their float32 mean may differ from them in the last bit, which whitening must not scale up."""
+    equal = torch.full((count,), value)
+    assert whiten(equal, torch.ones(count, dtype=torch.bool)).abs().max() == 0
+    assert all_equal(equal) and not all_equal(torch.cat([equal, equal[:1] + 1e-6]))
+    advantages, keep = group_advantages(equal, torch.zeros(count, dtype=torch.long))
+    assert advantages.abs().max() == 0 and not keep.any()
+
+
+def test_a_small_difference_of_scores_is_a_difference():
+    """Scores of a group that differ by 1e-6, which is more than float32 rounds a score of 0.7 by."""
+    _, keep = group_advantages(torch.tensor([0.7, 0.700001]), torch.zeros(2, dtype=torch.long))
+    assert keep.all()
 
 
 G5 = {  # lengths 3 and 2, V = .1 .. .5, R = 1

@@ -155,8 +155,10 @@ def test_training_path_agrees_with_the_sampler(duo):
         torch.testing.assert_close(learner.actor.token_logprobs(agent, turns), turns.behaviour, rtol=0, atol=2e-4)
 
 
-def test_a_batch_without_reward_variance_is_skipped_and_counted(duo):
-    flat = replace(duo.batch, score=torch.ones_like(duo.batch.score))
+@pytest.mark.parametrize("score", [1.0, 0.7, 0.35])
+def test_a_batch_without_reward_variance_is_skipped_and_counted(duo, score):
+    """Fractional scores, too: the float32 standard deviation of 32 scores of 0.35 is not 0."""
+    flat = replace(duo.batch, score=torch.full_like(duo.batch.score, score))
     before = duo.weights()
     _, (metrics,) = learn(replace_batch(duo, flat), arm("marft").with_settings(SETTINGS))
     assert metrics["skipped_batches"] == 1 and duo.changed(before) == []
