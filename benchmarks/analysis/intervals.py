@@ -26,7 +26,8 @@ Floats = NDArray[np.float64]
 BOOTSTRAP_FROM_SEEDS = 10  # with 5 seeds a percentile bootstrap covers 84 %, the t interval 94 %
 RESAMPLES = 10_000
 INCONCLUSIVE = "inconclusive"
-FEW_SEEDS = 3  # with fewer, an interval over seeds is too wide to be useful
+FEW_SEEDS = 3  # with fewer, there is no interval over seeds, no test, and no minimum detectable effect
+ROUNDING = 1e-9  # means of scores in [0, 1] that differ by less differ in how floats are rounded only
 IDENTICAL = "identical"  # the same score on every item of every seed: there is no difference to test
 
 
@@ -55,8 +56,9 @@ class Paired:
 
     Attributes:
         interval: Mean difference with its interval.
-        p_value: Two-sided p value.
-        minimum_detectable: Smallest true difference that the test finds with power 0.8 (``minimum_detectable_effect``).
+        p_value: Two-sided p value; NaN without an interval.
+        minimum_detectable: Smallest true difference that the test finds with power 0.8 (``minimum_detectable_effect``);
+            NaN without an interval.
         by_seed: Mean difference of each seed.
     """
 
@@ -85,11 +87,26 @@ def finite(values: ArrayLike, name: str) -> Floats:
     return array
 
 
+def no_interval(values: ArrayLike) -> str:
+    """Return why values have no interval over seeds; "" if they have one.
+
+    The spread of one or two seeds says next to nothing about that of others. Seeds without any spread are no evidence
+    either: an interval of zero width would call every difference certain.
+
+    Args:
+        values: One value per seed, [S].
+    """
+    array = finite(values, "values")
+    if array.size < FEW_SEEDS:
+        return ("one seed", "two seeds")[array.size - 1]
+    return "no spread over seeds" if np.ptp(array) < ROUNDING else ""
+
+
 def t_interval(values: ArrayLike, confidence: float = 0.95, name: str = "values") -> Interval:
     """Return the mean over seeds with Student's t interval, mean ± t(S - 1) · sd / √S.
 
     Args:
-        values: One value per seed, [S]. A single value has no interval.
+        values: One value per seed, [S]. Fewer than FEW_SEEDS values and equal values have no interval.
         confidence: Coverage of the interval.
         name: Name of the argument, for an error message.
 
@@ -98,10 +115,8 @@ def t_interval(values: ArrayLike, confidence: float = 0.95, name: str = "values"
     """
     array = finite(values, name)
     mean, count = float(array.mean()), int(array.size)
-    if count == 1:
-        return Interval(mean, math.nan, math.nan, 1, "none: one seed")
-    if np.ptp(array) == 0:  # the sd of equal floats can round to 1e-17 instead of 0
-        return Interval(float(array[0]), float(array[0]), float(array[0]), count, "t over seeds")
+    if reason := no_interval(array):
+        return Interval(mean if np.ptp(array) else float(array[0]), math.nan, math.nan, count, f"none: {reason}")
     half = float(stats.t.ppf(0.5 + confidence / 2, count - 1) * array.std(ddof=1) / math.sqrt(count))
     return Interval(mean, mean - half, mean + half, count, "t over seeds")
 
@@ -113,13 +128,11 @@ def t_test_p(differences: ArrayLike) -> float:
         differences: One difference per seed, [S].
 
     Returns:
-        The p value; NaN for one seed. If all differences are equal, 1 if they are 0 and 0 otherwise.
+        The p value; NaN for fewer than FEW_SEEDS seeds and for equal differences.
     """
     array = finite(differences, "differences")
-    if array.size == 1:
+    if no_interval(array):
         return math.nan
-    if np.ptp(array) == 0:
-        return 1.0 if array[0] == 0 else 0.0
     return float(stats.ttest_1samp(array, 0.0).pvalue)
 
 
@@ -159,7 +172,8 @@ def paired_difference(differences: Sequence[ArrayLike], rng: np.random.Generator
     """Return the paired difference of two arms with its interval and p value.
 
     With fewer than BOOTSTRAP_FROM_SEEDS seeds the interval is a t interval over seeds, otherwise the hierarchical
-    bootstrap. The p value comes from the same method as the interval, so that the two agree.
+    bootstrap. The p value comes from the same method as the interval, so that the two agree. Where ``no_interval`` has
+    a reason, the ends of the interval, the p value and the minimum detectable effect are NaN.
 
     Args:
         differences: For each seed the item differences [I_s], or one number if only the seed's mean is known.
@@ -171,7 +185,7 @@ def paired_difference(differences: Sequence[ArrayLike], rng: np.random.Generator
     """
     by_seed = finite([finite(items, f"differences[{s}]").mean() for s, items in enumerate(differences)], "differences")
     detectable = minimum_detectable_effect(by_seed)
-    if by_seed.size < BOOTSTRAP_FROM_SEEDS:
+    if by_seed.size < BOOTSTRAP_FROM_SEEDS or no_interval(by_seed):
         interval = t_interval(by_seed, confidence, "differences")
         return Paired(interval, t_test_p(by_seed), detectable, tuple(by_seed.tolist()))
     means = hierarchical_bootstrap(differences, rng)
@@ -254,13 +268,11 @@ def minimum_detectable_effect(differences: ArrayLike, alpha: float = 0.05, power
         power: Probability of finding the difference.
 
     Returns:
-        The difference in the unit of ``differences``; NaN for one seed; 0 if all differences are equal.
+        The difference in the unit of ``differences``; NaN for fewer than FEW_SEEDS seeds and for equal differences.
     """
     array = finite(differences, "differences")
-    if array.size == 1:
+    if no_interval(array):
         return math.nan
-    if np.ptp(array) == 0:
-        return 0.0
     high = 1.0  # double the effect until its power suffices: brentq needs a sign change between 0 and high
     while paired_t_power(high, array.size, alpha) < power:
         high *= 2

@@ -52,6 +52,7 @@ def pair_figures(task: str, mode: str, first: list[TrainingRun], second: list[Tr
     together = np.concatenate(items)
     left_out = sum(len(set(one["item_index"]) ^ set(two["item_index"])) for one, two in ends)
     identical = not together.any() and not left_out
+    missing = intervals.no_interval(found.by_seed)
     return {
         **base,
         **interval_figures(found.interval),
@@ -66,7 +67,7 @@ def pair_figures(task: str, mode: str, first: list[TrainingRun], second: list[Tr
         "first_better": int((together > 0).sum()),
         "second_better": int((together < 0).sum()),
         "verdict": intervals.IDENTICAL if identical else intervals.verdict(found.interval, *names.values()),
-        "reason": "one seed: no interval" if len(both) == 1 and not identical else "",
+        "reason": "" if identical or not missing else f"{missing}: no interval",
     }
 
 
@@ -152,6 +153,16 @@ def apply_holm(pairs: Iterable[tuple[str, str, Summary]]) -> None:
     for setting, mode, pair in pairs:
         families.setdefault((mode, pair["first"], pair["second"]), {})[setting] = pair
     for family in families.values():
-        corrected = intervals.holm({setting: pair.get("p", math.nan) for setting, pair in family.items()})
+        corrected = intervals.holm({setting: _p_in_family(pair) for setting, pair in family.items()})
         for setting, pair in family.items():
-            pair["p_holm"], pair["holm_tasks"] = corrected[setting], len(family)
+            tested = not math.isnan(pair.get("p", math.nan))
+            pair["p_holm"], pair["holm_tasks"] = corrected[setting] if tested else math.nan, len(family)
+
+
+def _p_in_family(pair: Summary) -> float:
+    """Return the p value with which a pair counts in Holm's correction; NaN if it does not count.
+
+    Seeds without spread have no p value and count with 1: the number of tests must not depend on the results.
+    """
+    p: float = pair.get("p", math.nan)
+    return 1.0 if math.isnan(p) and len(pair["seeds"]) >= intervals.FEW_SEEDS else p

@@ -5,6 +5,7 @@ Uses matplotlib's object interface on the Agg canvas, which opens no window and 
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -117,7 +118,7 @@ def _arm_name(arm: str, rate: float | None) -> str:
 def _draw_arm(panel: Axes, arm: str, label: str, position: int, curve: dict[str, Any], faint: bool) -> None:
     """Draw a thin line for each seed, a thick line for the mean of the finished seeds, and its t interval as a band.
 
-    The band is left out below FEW_SEEDS seeds.
+    The band is left out below FEW_SEEDS seeds, and at updates without an interval.
     """
     colour, dash = COLOURS.get(arm, UNKNOWN_ARM), DASHES[position % len(DASHES)]
     alpha = 0.2 if faint else 0.5
@@ -133,8 +134,13 @@ def _draw_arm(panel: Axes, arm: str, label: str, position: int, curve: dict[str,
     panel.plot(curve["updates"], _percent(curve["mean"]), color=colour, linestyle=dash, linewidth=2.2, label=label,
                zorder=3)  # fmt: skip
     if curve["finished"] >= FEW_SEEDS:
-        low, high = (_percent(min(1.0, max(0.0, edge)) for edge in curve[name]) for name in ("low", "high"))
+        low, high = (_percent(map(_inside, curve[name])) for name in ("low", "high"))
         panel.fill_between(curve["updates"], low, high, color=colour, alpha=0.16, linewidth=0)
+
+
+def _inside(edge: float | None) -> float:
+    """Clip an end of an interval of accuracies to 0 to 1; NaN, which leaves a gap, if there is no interval."""
+    return math.nan if edge is None else min(1.0, max(0.0, edge))
 
 
 def _rates_figure(task: str, figures: dict[str, Any]) -> Figure:

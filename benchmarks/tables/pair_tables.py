@@ -39,22 +39,12 @@ def _pair_row(mode: str, pair: Summary, several: bool) -> list[str]:
     name = f"{pair['first']} - {pair['second']}"
     interval = bracket(pair.get("low"), pair.get("high"), points)
     row = [mode, name, points(pair.get("mean")), interval, _verdict(pair)]
-    row += [_detectable(pair), str(len(pair["seeds"]))]
-    row += [_p(pair, "p")] + ([_p(pair, "p_holm")] if several else [])
+    row += [percent(pair.get("minimum_detectable")), str(len(pair["seeds"]))]
+    row += [p_value(pair.get("p"))] + ([p_value(pair["p_holm"])] if several else [])
     if "items" not in pair:
         return [*row, NOTHING, NOTHING]
     counts = f"{pair['first_better']}/{pair['second_better']}/{pair['items']}"
     return [*row, f"{pair['probability_of_improvement']:.2f}", counts]
-
-
-def _detectable(pair: Summary) -> str:
-    """Format the minimum detectable effect; nothing if all seeds agree."""
-    return percent(pair.get("minimum_detectable") or None)
-
-
-def _p(pair: Summary, name: str) -> str:
-    """Format a p value; nothing for identical arms, where there is no difference to test."""
-    return NOTHING if pair["verdict"] == IDENTICAL else p_value(pair.get(name))
 
 
 def _verdict(pair: Summary) -> str:
@@ -96,8 +86,6 @@ def _remarks(pair: Summary) -> list[str]:
         remarks.append(f"{pair['items_left_out']} items that were graded in one arm only are left out")
     if pair["verdict"] == IDENTICAL:
         remarks.append("Identical on every item of every seed")
-    elif len(pair["seeds"]) > 1 and pair["minimum_detectable"] == 0:
-        remarks.append("The difference is the same in every seed, so there is no spread and no MDE")
     return remarks
 
 
@@ -128,7 +116,8 @@ def _same_rate(figures: Summary) -> str:
     rows = [
         [pair["mode"], rate(pair["rate"]), f"{pair['first']} - {pair['second']}", points(pair.get("mean")),
          bracket(pair.get("low"), pair.get("high"), points), _verdict(pair),
-         _detectable(pair), str(len(pair["seeds"])), _p(pair, "p"), _p(pair, "p_holm")] for pair in pairs
+         percent(pair.get("minimum_detectable")), str(len(pair["seeds"])), p_value(pair.get("p")),
+         p_value(pair["p_holm"])] for pair in pairs
     ]  # fmt: skip
     headings = ["mode", "rate", "pair", "diff.", "95 % interval", "verdict", "MDE", "seeds", "p", "p (Holm)"]
     lines = ["Paired difference at equal learning rates, neighbours on the ladder (Holm over tasks and rates)"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable
 
+from benchmarks.analysis.intervals import FEW_SEEDS
 from benchmarks.analysis.pairs import Summary
 from benchmarks.analysis.summary import COLLAPSE_FALL
 from benchmarks.tables.cost_tables import PARTS as COST
@@ -101,7 +102,7 @@ def _sharpening(figures: Summary) -> str:
 
 def _sharpens(sampled: Summary, greedy: Summary) -> bool:
     start = greedy["before"]["mean"]
-    least = sampled["gain"]["low"]  # None with one seed
+    least = sampled["gain"]["low"]  # None without an interval
     # A rise that may be noise is not called sharpening: the interval of the gain must exclude 0.
     rises = least is not None and least > 0 and sampled["after"]["mean"] <= start
     return rises and greedy["after"]["mean"] < start + FLAT
@@ -206,6 +207,7 @@ def _legend(summary: Summary) -> str:
         "IQM": "interquartile mean over seeds: the middle half of them",
         "MDE": "minimum detectable effect: smallest true difference, in points, that a paired t-test with this spread "
                "and number of seeds finds with power 0.8 at level 0.05",
+        "[no interval]": f"fewer than {FEW_SEEDS} seeds, or the same value in every seed: no p, no MDE",
         "p": "two-sided p value, by the method of the interval",
         "p (Holm)": "p after Holm's correction over the tasks, for each pair of arms and decoding mode",
         "inconclusive": "the 95 % interval of the difference contains 0 or does not exist",

@@ -118,6 +118,16 @@ def test_holm_corrects_over_tasks():
     assert first["verdict"] == "marft ahead"
 
 
+def test_a_task_without_spread_counts_in_the_family_of_holm():
+    """Otherwise the number of tests, and with it every corrected p value, would depend on the results."""
+    clear = {("ippo", s): (3, 5, 5) for s in range(5)} | {("marft", s): (3, 5, 6 + s // 3) for s in range(5)}
+    equal = {(arm, s): (3, 5, 5 + (arm == "marft")) for arm in ("ippo", "marft") for s in range(5)}
+    summary = summarise([*make_rows(clear, task="a"), *make_rows(equal, task="b")[1:]])
+    first, second = sampled(summary, "a")["pairs"][0], sampled(summary, "b")["pairs"][0]
+    assert first["p_holm"] == pytest.approx(2 * first["p"])
+    assert (second["p"], second["p_holm"], second["holm_tasks"]) == (None, None, 2)
+
+
 def test_repeated_samples_of_an_item_count_once():
     def repeat(row):
         row["item_index"], row["item_score"] = row["item_index"] * 3, row["item_score"] * 3

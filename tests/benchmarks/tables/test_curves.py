@@ -15,6 +15,14 @@ def test_the_accuracy_axis_follows_the_data_and_has_a_smallest_span():
     assert limits(summarise(make_rows())["tasks"]["relay"]) == pytest.approx((13.6, 101.5))
 
 
+def test_the_band_has_a_gap_where_all_seeds_are_equal():
+    """At update 0 every seed of marft solves 3 of 10 items, and later they differ."""
+    solved = {("marft", s): (3, 5 + s, 6 + s) for s in range(3)}
+    figure = curve_figure("relay", summarise(make_rows(solved))["tasks"]["relay"])
+    (band,) = figure.axes[0].collections
+    assert min(x for path in band.get_paths() for x, _ in path.vertices) == 5
+
+
 @pytest.mark.parametrize(("seeds", "bands"), [(1, 0), (2, 0), (3, 2)])
 def test_a_band_is_drawn_from_three_seeds_on(seeds, bands):
     solved = {key: counts for key, counts in SOLVED.items() if key[1] < seeds}

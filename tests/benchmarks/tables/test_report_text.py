@@ -24,10 +24,11 @@ def test_the_text_has_seeds_verdicts_and_the_width():
 
 def test_sharpening_is_noted_if_greedy_starts_above_the_end_of_sampling_and_does_not_rise():
     def text(greedy):
-        """Sampling rises from 3 to 7 of 10 items; greedy decoding solves the numbers given."""
-        made = make_rows({(arm, s): (3, 5, 7) for arm in ("ippo", "marft") for s in range(2)}, modes=("sampled",))
+        """Sampling rises from 3 to 7 or 6 of 10 items; greedy decoding solves the numbers given."""
+        ends = {(arm, s): (3, 5, 7 - s // 2) for arm in ("ippo", "marft") for s in range(3)}
+        made = make_rows(ends, modes=("sampled",))
         for (arm, seed), (update, solved) in product(
-            product(("ippo", "marft"), (0, 1)), zip((0, 5, 10), greedy, strict=True)
+            product(("ippo", "marft"), (0, 1, 2)), zip((0, 5, 10), greedy, strict=True)
         ):
             made.append(eval_row(arm, seed, update, solved, mode="greedy"))
         return " ".join(text_of(made).split())
@@ -121,12 +122,28 @@ def test_one_seed_is_described_by_its_items():
     assert "Team accuracy in % of one seed [95 % Wilson interval over items" in text and "t interval over" not in text
 
 
+@pytest.mark.parametrize(
+    ("seeds", "reason"), [(2, "Two seeds"), (4, "No spread over seeds"), (12, "No spread over seeds")]
+)
+def test_the_same_difference_in_every_seed_is_no_evidence(seeds, reason):
+    """marft solves one item of ten more than ippo in every seed."""
+    solved = {(arm, s): (3, 5, 5 + (arm == "marft")) for arm in ("ippo", "marft") for s in range(seeds)}
+    summary = summarise(make_rows(solved))
+    pair = sampled(summary)["pairs"][0]
+    assert pair["mean"] == pytest.approx(0.1) and pair["verdict"] == "inconclusive"
+    assert [pair[key] for key in ("low", "high", "p", "p_holm", "minimum_detectable")] == [None] * 5
+    assert sampled(summary)["equal_tokens"]["pairs"][0]["verdict"] == "inconclusive"
+    text = render_text(summary)
+    assert f"{reason}: no interval, therefore inconclusive (all pairs)." in text and "<0.001" not in text
+    assert "+10.0  [no interval]  inconclusive    -" in text
+
+
 def test_items_left_out_of_a_pair_and_the_bootstrap_are_noted():
     rows = make_rows()
     last = next(row for row in rows if row["kind"] == "eval" and row["arm"] == "marft" and row["update"] == 10)
     last["item_index"], last["item_score"], last["accuracy"] = last["item_index"][:9], last["item_score"][:9], 1.0
     assert "1 items that were graded in one arm only are left out" in text_of(rows)
-    solved = {(arm, s): (3, 5, 5 + s % 5) for arm in ("ippo", "marft") for s in range(10)}
+    solved = {(arm, s): (3, 5, 5 + s % (5 if arm == "ippo" else 4)) for arm in ("ippo", "marft") for s in range(10)}
     assert "Interval: hierarchical bootstrap" in text_of(make_rows(solved))
 
 
