@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
+from marft_envs.mathematics.grader.decision import Decision, decision, different
 from marft_envs.mathematics.grader.grading_policy import DEFAULT_POLICY, GradingPolicy
 from marft_envs.mathematics.grader.number import Number
 from marft_envs.mathematics.grader.units import read_unit
@@ -32,16 +33,21 @@ def _sign_as_unit(text: str) -> str:
     return f"{match[1] or ''}{match[3] or match[4]} {_SIGNS[match[2] or match[5]]}" if match else text
 
 
-def numbers_equal(answer: Number, gold: Number, policy: GradingPolicy = DEFAULT_POLICY) -> bool:
-    """Return whether two exact numbers are equal under the policies for percent signs, units and rounding."""
+def compare_numbers(answer: Number, gold: Number, policy: GradingPolicy = DEFAULT_POLICY) -> Decision:
+    """Compare two exact numbers under the policies for percent signs, units and rounding."""
     scale = Fraction(1)
     if policy.units == "required" and gold.unit and not answer.unit:
-        return False
+        return different("the unit is missing")
     if answer.unit and gold.unit and policy.units != "ignored":
         answer_unit, gold_unit = read_unit(answer.unit), read_unit(gold.unit)
         if answer_unit.measures != gold_unit.measures:
-            return False
+            return different("the units are different")
         scale = answer_unit.factor / gold_unit.factor
+    return decision(_same_values(answer, gold, scale, policy), "the numbers are different")
+
+
+def _same_values(answer: Number, gold: Number, scale: Fraction, policy: GradingPolicy) -> bool:
+    """Return whether two numbers are equal, the answer in the gold's unit after it is multiplied by ``scale``."""
     if answer.percent == gold.percent:
         return _near(answer.value * scale, gold.value, policy)
     if policy.percent == "strict":

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 
+from marft_envs.mathematics.grader.decision import Decision, all_equal, decision, different
 from marft_envs.mathematics.grader.expression_equality import number_of
 from marft_envs.mathematics.grader.expression_parser import Unreadable, parse
 from marft_envs.mathematics.grader.shape import Shape, shape_of
@@ -72,26 +73,34 @@ def is_plain_pair(shape: Shape) -> bool:
     return shape.kind == "tuple" and shape.brackets == "()" and len(shape.parts) == 2
 
 
-def same_intervals(a: IntervalUnion, b: IntervalUnion, same: Callable[[Node, Node], bool]) -> bool:
-    """Return whether two unions are equal, interval by interval.
+def same_intervals(a: IntervalUnion, b: IntervalUnion, same: Callable[[Node, Node], Decision]) -> Decision:
+    """Compare two unions, interval by interval.
 
     Args:
         a: A union.
         b: Another union. If both name a variable, the names must be equal: x > 3 differs from y > 3.
         same: The comparison of two ends.
     """
-    if len(a.intervals) != len(b.intervals) or (a.name and b.name and a.name != b.name):
-        return False
-    return all(
-        _same_end(p.low, p.closed_low, q.low, q.closed_low, same)
-        and _same_end(p.high, p.closed_high, q.high, q.closed_high, same)
+    if a.name and b.name and a.name != b.name:
+        return different("the names of the variables are different")
+    if len(a.intervals) != len(b.intervals):
+        return different("the numbers of intervals are different")
+    return all_equal(
+        end
         for p, q in zip(a.intervals, b.intervals, strict=True)
+        for end in (
+            _same_end(p.low, p.closed_low, q.low, q.closed_low, same),
+            _same_end(p.high, p.closed_high, q.high, q.closed_high, same),
+        )
     )
 
 
-def _same_end(a: Node, a_closed: bool, b: Node, b_closed: bool, same: Callable[[Node, Node], bool]) -> bool:
-    infinite = a in (_INFINITY, _MINUS_INFINITY)
-    return (a == b) if infinite else a_closed == b_closed and same(a, b)
+def _same_end(a: Node, a_closed: bool, b: Node, b_closed: bool, same: Callable[[Node, Node], Decision]) -> Decision:
+    if a in (_INFINITY, _MINUS_INFINITY):
+        return decision(a == b, "the ends of the intervals are different")
+    if a_closed != b_closed:
+        return different("an end belongs to one interval only")
+    return same(a, b)
 
 
 def _read(text: str, depth: int) -> IntervalUnion | None:

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Literal, get_args
 
 from marft_envs.mathematics.grader.answer_extraction import extract, final_part
-from marft_envs.mathematics.grader.equality import equal
+from marft_envs.mathematics.grader.equality import compare
 from marft_envs.mathematics.grader.grading_policy import DEFAULT_POLICY, GradingPolicy
 from marft_envs.mathematics.grader.number import parse_number
 from marft_envs.mathematics.grader.symbolic.worker_pool import Comparison, WorkerFault, WorkerPool, shared_pool
@@ -96,7 +96,11 @@ def grade_many(
 
 
 def fault_counts() -> dict[str, int]:
-    """Return how many NOT_GRADED verdicts this process has returned, by reason."""
+    """Return how many verdicts of this process rest on no proof, by reason.
+
+    These are the NOT_GRADED verdicts, and the WRONG ones of answers that no layer could compare with the gold, whose
+    reasons begin with "nothing could decide".
+    """
     with _faults_lock:
         return dict(_faults)
 
@@ -149,18 +153,28 @@ class _UsesWorker:
 
 def _compare(answer: str, gold: str, policy: GradingPolicy, comparer: _UsesWorker | _Postpones) -> Verdict:
     try:
-        same = equal(answer, gold, policy, comparer)
+        found = compare(answer, gold, policy, comparer)
     except _LimitExceeded as error:
         return Verdict.wrong(str(error), isolation=comparer.isolation)
     except WorkerFault as fault:
-        with _faults_lock:
-            _faults[str(fault)] += 1
+        _count(str(fault))
         return Verdict.not_graded(str(fault), isolation=comparer.isolation)
-    if same and policy.arithmetic == "evaluated" and is_number(gold) and _is_unevaluated(answer):
+    if found.equal and policy.arithmetic == "evaluated" and is_number(gold) and _is_unevaluated(answer):
         return Verdict.wrong(f"the answer {_shortened(answer)} is not evaluated", isolation=comparer.isolation)
-    if same:
+    if found.equal:
         return Verdict.correct(isolation=comparer.isolation)
-    return Verdict.wrong(f"the answer {_shortened(answer)} is not equal to the gold", isolation=comparer.isolation)
+    if found.equal is None:
+        undecided = f"nothing could decide: {found.reason}"
+        _count(undecided)
+        reason = f"the answer {_shortened(answer)} is not shown to be equal to the gold; {undecided}"
+        return Verdict.wrong(reason, isolation=comparer.isolation)
+    reason = f"the answer {_shortened(answer)} is not equal to the gold: {found.reason}"
+    return Verdict.wrong(reason, isolation=comparer.isolation)
+
+
+def _count(fault: str) -> None:
+    with _faults_lock:
+        _faults[fault] += 1
 
 
 def _is_unevaluated(answer: str) -> bool:

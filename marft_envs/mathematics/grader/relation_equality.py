@@ -1,0 +1,113 @@
+r"""Equality of equations, calculations, approximations, memberships and inequalities."""
+
+from __future__ import annotations
+
+import re
+
+from marft_envs.mathematics.grader.decision import (
+    EQUAL,
+    Decision,
+    Pairs,
+    all_equal,
+    any_equal,
+    decision,
+    different,
+    unknown,
+)
+from marft_envs.mathematics.grader.expression_equality import number_of, proportional
+from marft_envs.mathematics.grader.parse_answer import NAME, number_in, tree_of, without_unit
+from marft_envs.mathematics.grader.shape import Shape, shape_of
+from marft_envs.mathematics.grader.tree_value import symbols
+
+_DECIMAL = re.compile(r"-?\d+\.?\d*")
+_CONSTANTS = frozenset(["e", r"\pi", r"\infty"])  # every other name may be that of a variable, also i
+_CONTAINERS = frozenset(["set", "tuple", "union", "list"])
+
+
+def compare_relations(pairs: Pairs, answer: str, gold: str, a: Shape, g: Shape) -> Decision:
+    """Compare two strings of which at least one is a relation."""
+    if set(a.signs + g.signs) <= {"=", "~"}:
+        if g.kind == "one":
+            return _compare_chain(pairs, a, gold)
+        if a.kind == "one":  # the gold y = 2x + 1 is answered by 2x + 1, but not the gold 2x + y = 1
+            if g.signs == ("=",) and NAME.fullmatch(g.parts[0]):
+                return pairs.same(answer, g.parts[1])
+            return different("the gold is an equation, the answer is not")
+        return _compare_equations(pairs, a, g)
+    if "in" in a.signs + g.signs:
+        return _compare_memberships(pairs, answer, gold, a, g)
+    return pairs.worker(answer, gold)
+
+
+def _compare_memberships(pairs: Pairs, answer: str, gold: str, a: Shape, g: Shape) -> Decision:
+    r"""Compare x \in S with x \in S, or with S alone, which must be written as a set."""
+    if a.signs == g.signs == ("in",):
+        if a.parts[0] != g.parts[0]:
+            return different("the names are different")
+        return pairs.same(a.parts[1], g.parts[1])
+    answer_set = a.parts[1] if a.signs == ("in",) else answer
+    gold_set = g.parts[1] if g.signs == ("in",) else gold
+    if not {shape_of(answer_set).kind, shape_of(gold_set).kind} <= _CONTAINERS:
+        return unknown("a membership is compared with something that is not a set")
+    return pairs.same(answer_set, gold_set)
+
+
+def _compare_chain(pairs: Pairs, a: Shape, gold: str) -> Decision:
+    r"""Compare a calculation with a gold that is one expression.
+
+    x = 5, 2 + 3 = 5, A = \pi r^2 = 9\pi and \sqrt2 \approx 1.414 answer their last side; before an approximation, the
+    exact side is an answer, too. Neighbouring sides must be equal, so x = 41 = 42 answers neither.
+    """
+    parts = list(a.parts)
+    named = NAME.fullmatch(parts[0]) and parts[0] not in _CONSTANTS and number_in(parts[0]) is None
+    steps, signs = (parts[1:], a.signs[1:]) if named else (parts, a.signs)
+    if not all(steps):
+        return unknown("a side of the equation is empty")
+    if named and a.signs[0] == "~" and (len(steps) > 1 or not _is_constant(steps[0])):
+        return unknown("the approximation of a name is not a number")
+    if not named and not all(map(_is_constant, steps[:-1])):  # y + 1 = 2x + 5 is an equation, not a calculation
+        return unknown("the answer is an equation, the gold is not")
+    links = all_equal(_compare_sides(pairs, *link) for link in zip(steps, steps[1:], signs, strict=False))
+    if not links.equal:
+        return links
+    last = next((i for i, sign in enumerate(signs) if sign == "~"), len(steps) - 1)
+    return any_equal(pairs.same(step, gold) for step in dict.fromkeys((steps[last], steps[-1])))
+
+
+def _is_constant(text: str) -> bool:
+    """Return whether a side has a value: it can be read, and has no symbols."""
+    if number_in(text) is not None:
+        return True
+    node = tree_of(without_unit(text)[0])
+    return node is not None and not symbols(node)
+
+
+def _compare_sides(pairs: Pairs, left: str, right: str, sign: str) -> Decision:
+    r"""Compare two neighbouring sides of a chain: exactly for =, to the digits that are written for \approx."""
+    if sign == "=":
+        node = tree_of(without_unit(left)[0])
+        if node is not None and symbols(node):  # the values of the symbols are inserted, as in \pi r^2 = 9\pi
+            return EQUAL
+        return pairs.same(right, left)
+    values = [number_of(node) if (node := tree_of(without_unit(side)[0])) else None for side in (left, right)]
+    if values[0] is None or values[1] is None:
+        return unknown("a side of the approximation has no value")
+    digits = len(right.partition(".")[2]) if _DECIMAL.fullmatch(right) else 9
+    near = abs(values[0] - values[1]) <= 0.5000001 * 10.0**-digits  # half a unit of the last digit, plus float error
+    return decision(near, "the right side of the approximation is not the rounded left side")
+
+
+def _compare_equations(pairs: Pairs, a: Shape, g: Shape) -> Decision:
+    """Compare two equations: the same name and value, or left side minus right side equal up to a factor."""
+    if a.parts[0] == g.parts[0] and NAME.fullmatch(g.parts[0]) and len(g.parts) == len(a.parts) == 2:
+        same = pairs.same(a.parts[1], g.parts[1])
+        if same.equal or not tree_of(g.parts[1]):
+            return same
+    if len(a.parts) != 2 or len(g.parts) != 2:
+        return unknown("a chain of more than two sides is compared with an equation")
+    sides = [[tree_of(part) for part in shape.parts] for shape in (a, g)]
+    (a1, a2), (g1, g2) = sides
+    if a1 and a2 and g1 and g2:
+        same_lines = proportional(("add", a1, ("neg", a2)), ("add", g1, ("neg", g2)))
+        return decision(same_lines, "neither equation is a multiple of the other")
+    return pairs.worker(" = ".join(a.parts), " = ".join(g.parts))
