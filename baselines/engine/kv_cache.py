@@ -36,6 +36,9 @@ class InPlaceLayer(DynamicLayer):
         spare: Columns that a full buffer grows by.
     """
 
+    keys: Tensor
+    values: Tensor
+
     def __init__(self, spare: int) -> None:
         super().__init__()
         self._spare = spare
@@ -110,6 +113,11 @@ class InPlaceLayer(DynamicLayer):
         self._reserve(rows, self.columns)
         for buffer in self._buffers:
             buffer[:rows, :, by : self.columns] = buffer[:rows, :, :old].clone()
+
+    def empty(self) -> None:
+        """Free the keys and values."""
+        self._buffers, self.columns = [], 0
+        self.keys = self.values = self.keys.new_empty(0)
 
     def drop_columns(self, count: int) -> None:
         """Drop the first columns, which no row uses."""
@@ -189,9 +197,10 @@ class InPlaceCache(Cache):
         return order
 
     def append(self, other: InPlaceCache, rows: int) -> None:
-        """Append all rows of another cache after the first ``rows`` rows."""
+        """Append all rows of another cache, which is empty afterwards, after the first ``rows`` rows."""
         for mine, layer in zip(self.layers, other.layers, strict=True):
             mine.append_rows(layer, rows)
+            layer.empty()
 
     def drop_columns(self, count: int) -> None:
         """Drop the first columns, which no row uses."""

@@ -11,6 +11,7 @@ import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Literal
 
 import torch
@@ -35,6 +36,8 @@ class Decoding(Sampling):
         max_prompt_tokens: Largest number of prompt tokens, unless the model's context is shorter
             (``TorchEngine.prompt_limit``). Longer prompts lose their oldest messages (``message_window.fit``).
         rows: Largest number of actions that are generated at a time. It is halved where the memory is exhausted.
+        prefill_tokens: Largest number of tokens, padding included, in a forward pass that reads prompts. Prompts that
+            do not fit are read by further passes; a longer prompt is read alone.
         merge_adapters: Whether the adapter of the agent that acts is merged into a copy of the base, which is faster
             and needs the memory of the base's linear layers once more. "auto": if the copy takes at most an eighth of
             the memory that the run may use, and always on a CPU without a limit. Adapters on a 4-bit base cannot be
@@ -43,11 +46,12 @@ class Decoding(Sampling):
 
     max_prompt_tokens: int = 1024
     rows: int = 256
+    prefill_tokens: int = 8192
     merge_adapters: Literal["auto", "on", "off"] = "auto"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("max_prompt_tokens", "rows"):
+        for name in ("max_prompt_tokens", "rows", "prefill_tokens"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"Decoding {name}={getattr(self, name)!r}: expected a positive number")
 
@@ -154,9 +158,7 @@ class TorchEngine:
         while waiting or batch.rows:
             entering: list[Row] = []
             try:
-                if waiting and batch.admits and self._has_room(len(batch.rows), len(waiting)):
-                    free = self.rows - len(batch.rows)
-                    entering = [waiting.popleft() for _ in range(min(free, len(waiting)))]
+                if entering := self._entering(batch, waiting):
                     batch.admit(entering)
                 else:
                     batch.step()
@@ -175,10 +177,24 @@ class TorchEngine:
                 waiting.appendleft(row)
         return found
 
-    def _has_room(self, running: int, waiting: int) -> bool:
-        """Return whether waiting rows enter now: all of them, or as many as make a pass over their prompts pay."""
-        free = self.rows - running
-        return free > 0 and (running == 0 or free >= min(waiting, self.rows // 4))
+    def _entering(self, batch: RunningBatch, waiting: deque[Row]) -> list[Row]:
+        """Remove and return the waiting rows that enter now: as many as make a pass over their prompts pay, or none."""
+        free = self.rows - len(batch.rows)
+        if not (waiting and free > 0 and batch.admits):
+            return []
+        fitting = self._fitting(waiting, free)
+        if batch.rows and fitting == free < min(len(waiting), self.rows // 4):
+            return []
+        return [waiting.popleft() for _ in range(fitting)]
+
+    def _fitting(self, waiting: Sequence[Row], most: int) -> int:
+        """Return how many of the first waiting rows fit a pass over their prompts: at least 1."""
+        longest = 0
+        for count, row in enumerate(islice(waiting, most)):
+            longest = max(longest, len(row.request.prompt_ids))
+            if count and (count + 1) * longest > self.decoding.prefill_tokens:
+                return count
+        return min(most, len(waiting))
 
     def _halve(self, rows: Sequence[Row], reason: str) -> None:
         """Halve the number of rows at a time, after these did not fit the memory."""

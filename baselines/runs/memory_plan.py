@@ -1,7 +1,7 @@
 """Memory of a training run, calculated from its settings and the shapes of its models, without loading weights.
 
-Formulas: docs/memory.md. Every part is in bytes. Rollout, passes of the update and steps of the critic take turns, so the
-peak is the fixed parts plus the largest of the three.
+Formulas: docs/memory.md. Every part is in bytes. Rollout, passes of the update and steps of the critic take turns, so
+the peak is the fixed parts plus the largest of the three.
 """
 
 from __future__ import annotations
@@ -189,9 +189,15 @@ class MemoryPlan:
 
     @property
     def sampled_rows(self) -> int:
-        """Prompts of a forward pass of the rollout, in training or in evaluation."""
+        """Actions that the rollout generates at a time, in training or in evaluation."""
         evaluated = min(self.config.evaluation_items, PLAYED_TOGETHER)
         return min(self.config.decoding.rows, max(self.config.episodes, evaluated))
+
+    @property
+    def prefilled_rows(self) -> int:
+        """Prompts of the largest length that a forward pass reads at a time, at least 1."""
+        decoding = self.config.decoding
+        return min(self.sampled_rows, max(1, decoding.prefill_tokens // decoding.max_prompt_tokens))
 
     @property
     def longest(self) -> int:
@@ -211,9 +217,9 @@ class MemoryPlan:
 
     @property
     def prefill(self) -> int:
-        """Bytes of the pass over the prompts, beside the keys and values that it adds to the cache."""
+        """Bytes of a pass over prompts, beside the keys and values that it adds to the cache."""
         prompt = self.config.decoding.max_prompt_tokens
-        return max(self.pass_memory(base).prompts(self.sampled_rows, prompt) for base in self.bases)
+        return max(self.pass_memory(base).prompts(self.prefilled_rows, prompt) for base in self.bases)
 
     @property
     def rollout(self) -> int:

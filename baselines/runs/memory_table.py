@@ -10,7 +10,6 @@ from baselines.policies.micro_batches import GIB
 from baselines.runs.memory_plan import MemoryPlan, plan_of
 from baselines.runs.run_config import RunConfig
 
-
 _REMEDY = (
     "Prompts are assumed to have the largest length: a smaller decoding.max_prompt_tokens or decoding.rows reduces the "
     "rollout, and quantization=4bit the weights."
@@ -63,7 +62,7 @@ def _parts(plan: MemoryPlan) -> list[tuple[str, int]]:
         ("critic: replayed batches" + ("" if plan.device.type == "cpu" else " (main memory)"), plan.critic_replay),
         ("critic: a step on one batch", plan.critic_step),
         (f"rollout: KV cache, {plan.sampled_rows} rows of {plan.longest:,} tokens", plan.kv_cache),
-        (f"rollout: pass over {plan.sampled_rows} prompts", plan.prefill),
+        (f"rollout: pass over {plan.prefilled_rows} prompts", plan.prefill),
         (f"rollout: sampling from {plan.sampled_rows} rows of logits", plan.sampling),
         *passes,
     ]
@@ -72,8 +71,8 @@ def _parts(plan: MemoryPlan) -> list[tuple[str, int]]:
 def table_of_sizes() -> str:
     """Return the Markdown table of docs/memory.md: the memory in GiB of runs on a GPU, by base size and team.
 
-    Prompts of at most 1,024 tokens and replies of at most 256, 64 of them in a forward pass of the rollout, LoRA of
-    rank 8 that the rollout does not merge, and passes of two turns.
+    Prompts of at most 1,024 tokens, eight of which a pass reads, and replies of at most 256, 64 of which are generated
+    at a time; LoRA of rank 8 that the rollout does not merge, and passes of two turns.
     """
     head = (
         "| base | team | weights, 16 bit | 4 bit | adapters, Adam, gradient | rollout | pass of 2 turns "

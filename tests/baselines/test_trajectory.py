@@ -77,7 +77,7 @@ def test_an_action_without_a_stop_token_is_marked_truncated(duo):
     assert g.finish_reason == "length" and len(g.token_ids) == 1
 
 
-@pytest.mark.parametrize("name", ["max_new_tokens", "temperature", "rows", "max_prompt_tokens"])
+@pytest.mark.parametrize("name", ["max_new_tokens", "temperature", "rows", "max_prompt_tokens", "prefill_tokens"])
 def test_invalid_decoding_limits_are_reported(name):
     with pytest.raises(ValueError, match=f"Decoding {name}=0: expected a positive number"):
         Decoding(**{name: 0})

@@ -52,7 +52,7 @@ def test_rows_that_enter_end_in_the_same_column() -> None:
         running, entering = filled(3, own, 1), filled(2, other, 2)
         before = [(a.keys.clone(), b.keys.clone()) for a, b in zip(running.layers, entering.layers, strict=True)]
         running.append(entering, 3)
-        assert running.columns == 7
+        assert running.columns == 7 and entering.columns == 0
         for layer, (first, second) in zip(running.layers, before, strict=True):
             assert torch.equal(layer.keys[:3, :, 7 - own :], first)
             assert torch.equal(layer.keys[3:, :, 7 - other :], second)

@@ -110,6 +110,28 @@ def test_rows_that_have_ended_do_not_change_the_others(name):
         assert not engine.end_ids & set(g.token_ids[:-1])
 
 
+@pytest.mark.parametrize("name", ["llama", "lfm2"])
+def test_prompts_are_read_in_passes_of_limited_size(name, monkeypatch):
+    """Rows whose prompts do not fit a pass enter with a later one; a prompt that is longer than a pass enters alone."""
+    model = make_model(name)
+    model.generation_config.eos_token_id = list(range(5, VOCABULARY, 9))
+    prompts = [[30 + i] * (12 - i) for i in range(10)] + [[50, 51] * 10]
+    uniforms = np.random.default_rng(1).random((11, 8))
+    whole = generate(engine_of(model, max_new_tokens=8), "x_0", prompts, uniforms)
+    admitted, original = [], RunningBatch.admit
+
+    def admit(batch, rows):
+        admitted.append([len(row.request.prompt_ids) for row in rows])
+        original(batch, rows)
+
+    monkeypatch.setattr(RunningBatch, "admit", admit)
+    limited = generate(engine_of(model, max_new_tokens=8, prefill_tokens=17), "x_0", prompts, uniforms)
+    for found, expected in zip(limited, whole, strict=True):
+        assert found.token_ids == expected.token_ids
+        np.testing.assert_allclose(found.logprobs, expected.logprobs, atol=1e-4)
+    assert admitted == [[3, 4, 5], [6, 7], [8], [9], [10], [11], [12], [20]]  # 3 * 5, 2 * 7 tokens with the padding
+
+
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError("CUDA out of memory"), MemoryError()])
 def test_an_exhausted_memory_is_answered_by_fewer_prompts_at_a_time(llama, monkeypatch, caplog, error):
     engine = engine_of(llama, max_new_tokens=4, rows=8)

@@ -60,8 +60,8 @@ def test_the_parts_by_hand():
     assert plan.adapters == 2 * 4 * lora
     assert plan.optimizer == 2 * 8 * lora + 4 * lora
     assert plan.kv_cache == 2 * 28 * 512 * 2 * 64 * (1024 + 64)
-    # A pass over 64 prompts of 1,024 tokens works with four 16-bit tensors of the width of the MLP, 2.3 GiB each.
-    mlp, stream = 64 * 1024 * 2 * 4 * 18944, 64 * 1024 * (2 * 2 + 4) * 3584
+    # A pass over 8 prompts of 1,024 tokens works with four 16-bit tensors of the width of the MLP, 0.3 GiB each.
+    mlp, stream = 8 * 1024 * 2 * 4 * 18944, 8 * 1024 * (2 * 2 + 4) * 3584
     assert plan.prefill == mlp + stream
     update = plan.largest_pass(checkpointing=plan.checkpointing)[1]
     assert plan.peak == plan.fixed + max(plan.kv_cache + max(plan.prefill, plan.sampling), update)
@@ -91,6 +91,16 @@ def test_the_rollout_has_the_rows_of_an_evaluation_if_they_are_more():
 
     assert [rows(16, 8, 512), rows(16, 100, 512), rows(16, 512, 512), rows(512, 512, 512)] == [16, 100, 256, 512]
     assert rows(16, 512, 64) == 64
+
+
+def test_a_pass_over_prompts_has_the_rows_that_fit_it():
+    def rows(**decoding):
+        return plan_without_weights(config_of(evaluation_items=8, decoding=Decoding(**decoding))).prefilled_rows
+
+    assert rows(max_prompt_tokens=1000, prefill_tokens=3999) == 3
+    assert rows(max_prompt_tokens=1000, prefill_tokens=1) == 1
+    assert rows(max_prompt_tokens=100, prefill_tokens=8192) == 16  # the episodes
+    assert rows(max_prompt_tokens=100, prefill_tokens=8192, rows=12) == 12
 
 
 def test_eager_attention_of_16_bits_on_a_cpu_counts_its_matrices_over_the_prompts():
@@ -262,7 +272,9 @@ def test_a_wrong_device_or_dtype_is_one_line_that_lists_the_valid_ones(field, va
 
 def test_an_absent_accelerator_needs_its_memory(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(ValueError, match=r"device='cuda': .*expected the GiB that the run may use of it.*memory_gib=72 for"):
+    with pytest.raises(
+        ValueError, match=r"device='cuda': .*expected the GiB that the run may use of it.*memory_gib=72 for"
+    ):
         plan_without_weights(config_of(device="cuda"))
     assert plan_without_weights(config_of(device="cuda", memory_gib=72)).memory == 72 * GIB
 
