@@ -45,6 +45,7 @@ A case file is JSONL: one object per line. The fields determine the kind of a ca
   code          kind (stdin, call, assert), program (source without a code fence), tests (a list, see
                 docs/grading.md), expected: "pass", "fail", or "any" (any verdict except not graded);
                 optional: checker (for stdin and call), time_limit (CPU seconds per test, default 5),
+                prelude (whether the program has the customary imports; default: true for call, else false),
                 category ("hostile": judged in a private mount namespace)
   both          optional: id (default: the number of the line), policy (true if the right verdict is debatable:
                 a wrong verdict counts in P, not in E)

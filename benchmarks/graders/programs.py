@@ -67,8 +67,9 @@ def judge_code(case: dict[str, Any]) -> tuple[str, float]:
 def _judge(case: dict[str, Any]) -> str:
     limits = Limits(cpu_s=case.get("time_limit", 5))
     report = run_tests(
-        case["program"], case["tests"], case["kind"], checker=case.get("checker"), limits=limits, stop_early=True
-    )
+        case["program"], case["tests"], case["kind"], checker=case.get("checker"), limits=limits,
+        prelude=case.get("prelude", case["kind"] == "call"), stop_early=True,
+    )  # fmt: skip
     verdict = report.verdict()
     correct = case["expected"] == "any" or (verdict.score == 1.0) == (case["expected"] == "pass")
     if verdict.graded and correct:

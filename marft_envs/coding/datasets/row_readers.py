@@ -19,6 +19,7 @@ from marft_envs.datasets.dataset_spec import Unusable
 from marft_envs.datasets.files import Row
 
 Tests = list[dict[str, Any]]
+_ALLCLOSE = {"type": "float", "rel": 1e-5, "abs": 1e-8}  # numpy's allclose, with which APPS compares numbers
 _PYTHON_3 = 3  # code_contests numbers the languages
 _STDIN_ADVICE = "Write a Python program that reads from standard input and prints to standard output."
 
@@ -126,7 +127,8 @@ def read_livecodebench(row: Row) -> CodeItem:
         "date": str(row["contest_date"])[:10],
         "subject": row.get("platform"),
     }
-    return _contest(row["question_content"], public, private, starter, notes=notes)
+    # LiveCodeBench's own grader compares numbers as decimals.
+    return _contest(row["question_content"], public, private, starter, notes=notes, checker="numbers")
 
 
 def read_deepcoder(row: Row) -> CodeItem:
@@ -138,7 +140,8 @@ def read_deepcoder(row: Row) -> CodeItem:
     tests = _loads(tests, "tests") if isinstance(tests, str) else tests
     listed = _paired(tests, name) if isinstance(tests, Mapping) else _typed_tests(tests, name)
     solutions = row.get("solutions") or [""]
-    return _contest(row["problem"], [], listed, str(row.get("starter_code") or ""), _without_fence(solutions[0]), {})
+    starter = str(row.get("starter_code") or "")
+    return _contest(row["problem"], [], listed, starter, _without_fence(solutions[0]), checker="numbers")
 
 
 def read_codeforces(row: Row) -> CodeItem:
@@ -163,7 +166,8 @@ def read_apps(row: Row) -> CodeItem:
     body = _loads(row.get("input_output") or "{}", "input_output")
     solutions = _loads(row.get("solutions") or "[]", "solutions") or [""]
     notes = {"id": row["problem_id"], "level": row.get("difficulty"), "subject": row.get("url")}
-    return _contest(row["question"], [], _paired(body, None), str(row.get("starter_code") or ""), solutions[0], notes)
+    starter = str(row.get("starter_code") or "")
+    return _contest(row["question"], [], _paired(body, None), starter, solutions[0], notes, checker=_ALLCLOSE)
 
 
 def read_code_contests(row: Row) -> CodeItem:
@@ -184,8 +188,9 @@ def read_code_contests(row: Row) -> CodeItem:
     }
     notes = {"id": row["name"], "level": row.get("cf_rating")}
     return _contest(
-        row["description"], public, private + generated, solution=(python or [""])[0], notes=notes, **limits
-    )
+        row["description"], public, private + generated, solution=(python or [""])[0], notes=notes,
+        checker="tokens", **limits,
+    )  # fmt: skip
 
 
 def _contest(
@@ -195,9 +200,10 @@ def _contest(
     starter: str = "",
     solution: str = "",
     notes: Mapping[str, Any] | None = None,
+    checker: Any = "exact",
     **limits: Any,
 ) -> CodeItem:
-    """Return the item of a contest problem; its tests decide its kind."""
+    """Return the item of a contest problem; its tests decide its kind. checker: of the outputs of a program."""
     tests = [*public, *hidden]
     if not tests:
         raise Unusable("there are no tests")
@@ -208,19 +214,24 @@ def _contest(
     if "call" in kinds and not starter.strip():
         advice = f"Write a Python function {tests[0]['fn']}."
     prompt = f"{statement.strip()}\n\n{advice}"
-    return CodeItem(prompt, kinds.pop(), public, hidden, solution, prelude=True, notes=notes or {}, **limits)
+    kind = kinds.pop()
+    return CodeItem(
+        prompt, kind, public, hidden, solution, checker if kind == "stdin" else "exact", prelude=True,
+        notes=notes or {}, **limits,
+    )  # fmt: skip
 
 
 def _typed_tests(tests: Sequence[Mapping[str, Any]], name: str | None) -> Tests:
     """Return tests that have input, output and, in ``testtype`` or ``type``, whether they call a function."""
     found: Tests = []
+    calls = [test for test in tests if _is_call(test)]
+    wrapped = _are_wrapped([test["output"] for test in calls if not isinstance(test["input"], str)])
     for test in tests:
-        kind = str(test.get("testtype") or test.get("type") or "stdin")
         function = test.get("fn_name") or (test.get("metadata") or {}).get("func_name") or name
-        if kind in ("functional", "function_call"):
+        if _is_call(test):
             if not function:
                 raise Unusable("a test calls a function whose name is unknown")
-            found.append(_call(function, test["input"], test["output"]))
+            found.append(_call(function, test["input"], test["output"], wrapped))
         else:
             found.append({"input": _as_string(test["input"]), "output": _as_string(test["output"])})
     return found
@@ -231,21 +242,34 @@ def _paired(body: Mapping[str, Any], name: str | None) -> Tests:
     function = body.get("fn_name") or name
     pairs = list(zip(body.get("inputs") or (), body.get("outputs") or (), strict=False))
     if function:
-        return [{"fn": function, "args": list(a), "expected": _single(b)} for a, b in pairs]
+        wrapped = _are_wrapped([b for _, b in pairs])
+        return [_call(function, list(a), b, wrapped) for a, b in pairs]
     return [{"input": _as_string(a), "output": _as_string(b)} for a, b in pairs]
 
 
-def _single(output: Any) -> Any:
-    """Return the value that a function returns, which APPS and TACO wrap in a list of one."""
-    return output[0] if isinstance(output, list) and len(output) == 1 else output
+def _is_call(test: Mapping[str, Any]) -> bool:
+    return str(test.get("testtype") or test.get("type")) in ("functional", "function_call")
 
 
-def _call(function: str, arguments: Any, expected: Any) -> dict[str, Any]:
-    """Return a "call" test. LiveCodeBench writes each argument as JSON on its own line; PrimeIntellect has lists."""
+def _are_wrapped(outputs: Sequence[Any]) -> bool:
+    """Return whether all outputs are lists of one. APPS and TACO wrap the values of some problems like this."""
+    return all(isinstance(output, list) and len(output) == 1 for output in outputs)
+
+
+def _call(function: str, arguments: Any, expected: Any, wrapped: bool) -> dict[str, Any]:
+    """Return a "call" test. LiveCodeBench writes each argument as JSON on its own line; the others have lists."""
     if isinstance(arguments, str):
         values = [_json_or_python(line) for line in arguments.split("\n") if line.strip()]
         return {"fn": function, "args": values, "expected": _json_or_python(str(expected))}
-    return {"fn": function, "args": list(arguments), "expected": _single(expected)}
+    value = expected[0] if wrapped else expected
+    return {"fn": function, "args": [_with_integer_keys(a) for a in arguments], "expected": _with_integer_keys(value)}
+
+
+def _with_integer_keys(value: Any) -> Any:
+    """Return a dict with integer keys if all its keys are integers that JSON wrote as strings, as APPS reads them."""
+    if isinstance(value, dict) and value and all(re.fullmatch(r"-?[0-9]+", str(key)) for key in value):
+        return {int(key): item for key, item in value.items()}
+    return value
 
 
 def _json_or_python(text: str) -> Any:

@@ -4,13 +4,15 @@
 |---|---|---|
 | exact | the lines are equal; trailing white space, trailing empty lines and CRLF are ignored | |
 | tokens | the words are equal; line breaks and spacing are ignored | |
+| numbers | the words of each line are equal, or decimals of the same value: 0.75 and 0.7500 | |
 | float | the words of each line are equal; a word written as a float may differ by the tolerance | rel, abs |
 | unordered | the lines are the same in any order, each the same number of times | |
 | yes_no | as exact, with "yes" and "no" in any case | |
 | custom | ``check(input, output, expected)`` in ``code`` returns True, in an isolated process of its own | code |
 
-Nothing here runs code; "custom" runs in the sandbox (``run_tests``). A custom checker that fails on an output is at
-fault (not graded), unless it accepts the expected output: then the output is malformed, which is wrong.
+Numbers have ASCII digits. Nothing here runs code; "custom" runs in the sandbox (``run_tests``). A custom checker that
+fails on an output is at fault (not graded), unless it accepts the expected output: then the output is malformed, which
+is wrong.
 """
 
 from __future__ import annotations
@@ -19,11 +21,13 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from marft_envs.arguments import expected_one_of
 
-_FLOAT = re.compile(r"[+-]?(?:\d+\.\d*|\.\d+|\d+(?=[eE]))(?:[eE][+-]?\d{1,4})?")
+_FLOAT = re.compile(r"[+-]?(?:\d+\.\d*|\.\d+|\d+(?=[eE]))(?:[eE][+-]?\d{1,4})?", re.ASCII)
+_INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 _YES_NO = frozenset(("yes", "no"))
 _MAX_FLOAT_CHARS = 400
 
@@ -103,6 +107,19 @@ def _float(output: list[str], expected: list[str], checker: Checker) -> bool:
     return _by_token(output, expected, lambda word, wanted: _is_close(word, wanted, checker))
 
 
+def _numbers(output: list[str], expected: list[str], checker: Checker) -> bool:
+    return _by_token(output, expected, _is_same_decimal)
+
+
+def _is_same_decimal(word: str, wanted: str) -> bool:
+    """Return whether two words are decimals of exactly the same value."""
+    if max(len(word), len(wanted)) > _MAX_FLOAT_CHARS:
+        return False
+    return all(_FLOAT.fullmatch(one) or _INTEGER.fullmatch(one) for one in (word, wanted)) and (
+        Decimal(word) == Decimal(wanted)
+    )
+
+
 def _unordered(output: list[str], expected: list[str], checker: Checker) -> bool:
     return sorted(output) == sorted(expected)
 
@@ -128,7 +145,7 @@ def _is_close(word: str, wanted: str, checker: Checker) -> bool:
     # float() of a string takes quadratic time in the number of digits, and a program chooses how many it writes.
     if len(word) > _MAX_FLOAT_CHARS or not _FLOAT.fullmatch(wanted):
         return False
-    if not (_FLOAT.fullmatch(word) or re.fullmatch(r"[+-]?\d+", word)):
+    if not (_FLOAT.fullmatch(word) or _INTEGER.fullmatch(word)):
         return False
     return is_close(float(word), float(wanted), checker)
 
@@ -142,6 +159,7 @@ def is_close(actual: float, expected: float, checker: Checker) -> bool:
 CHECKERS: dict[str, Callable[[list[str], list[str], Checker], bool]] = {
     "exact": _exact,
     "tokens": _tokens,
+    "numbers": _numbers,
     "float": _float,
     "unordered": _unordered,
     "yes_no": _yes_no,

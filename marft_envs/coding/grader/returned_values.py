@@ -5,7 +5,7 @@ becomes an object of the program's classes. So no ``__eq__`` of the program runs
 decimal digits (which takes quadratic time), and no dict is filled with keys that the program chose (hash collisions).
 
 Types count: True is not 1, "1" is not 1, {} is not []. Because expected values come from JSON, a tuple is accepted for
-a list, and an integer where a float is expected.
+a list, an integer where a float is expected, and every dictionary of ``collections`` for a dict.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from marft_envs.sandbox.inside import values
 
 _MAX_CHARS = 8 << 20
 _FLOAT_RANGE = 2**1023
-_UNORDERED_TYPES = ("dict", "set", "frozenset", "Counter", "defaultdict")
+_UNORDERED_TYPES = ("dict", "set", "frozenset")
+_DICTS = ("Counter", "OrderedDict", "defaultdict")
 
 
 def is_same(value: str, expected: Any, checker: Checker) -> bool:
@@ -45,7 +46,7 @@ def _parse_int(digits: str) -> int:
 
 
 def _same(actual: Any, expected: Any, checker: Checker) -> bool:
-    actual, expected = _tuple_as_list(actual), _tuple_as_list(expected)
+    actual, expected = _plain(actual), _plain(expected)
     if isinstance(expected, list):
         return isinstance(actual, list) and _same_list(actual, expected, checker)
     if isinstance(expected, float):
@@ -58,10 +59,14 @@ def _same(actual: Any, expected: Any, checker: Checker) -> bool:
     return type(actual) is type(expected) and actual == expected
 
 
-def _tuple_as_list(form: Any) -> Any:
-    if isinstance(form, dict) and len(form) == 1 and isinstance(form.get("tuple"), list):
-        return form["tuple"]
-    return form
+def _plain(form: Any) -> Any:
+    """Return the form of a tuple as that of a list, and that of a dictionary of ``collections`` as that of a dict."""
+    if not isinstance(form, dict) or len(form) != 1:
+        return form
+    [(tag, body)] = form.items()
+    if tag == "tuple" and isinstance(body, list):
+        return body
+    return {"dict": body} if tag in _DICTS else form
 
 
 def _same_list(actual: list[Any], expected: list[Any], checker: Checker) -> bool:

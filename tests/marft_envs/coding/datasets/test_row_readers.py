@@ -79,6 +79,11 @@ ROWS = {
 }  # fmt: skip
 
 
+def apps_call(outputs, inputs):
+    body = {"fn_name": "f", "inputs": inputs, "outputs": outputs}
+    return ROWS["apps-function"][0] | {"input_output": json.dumps(body)}
+
+
 def load(tmp_path, name, rows, **arguments):
     split = arguments.get("split", "test")
     (tmp_path / f"{split}.jsonl").write_text("\n".join(map(json.dumps, rows)))
@@ -96,6 +101,49 @@ def test_a_row_in_the_published_columns_is_graded(case, tmp_path):
     assert verdict.score == 1.0, verdict
     assert task.grade(fenced("print(1)"), problem).score == 0.0
     assert "Add" in problem.prompt
+
+
+OUTPUTS = [  # outputs of an APPS row for the inputs [1], [2], a program, whether it is right
+    ([[1, 2, 3], [1]], "def f(x): return [1, 2, 3] if x == 1 else [1]", 1.0),
+    ([[1, 2, 3], [1]], "def f(x): return [1, 2, 3] if x == 1 else 1", 0.0),
+    ([[7], [8]], "def f(x): return x + 6", 1.0),
+    ([[[7]], [[8, 9]]], "def f(x): return [7] if x == 1 else [8, 9]", 1.0),
+    ([{"1": 2}, {"-3": 4}], "def f(x): return {1: 2} if x == 1 else {-3: 4}", 1.0),
+    ([{"1": 2}, {"a": 4}], "def f(x): return {1: 2} if x == 1 else {'a': 4}", 1.0),
+    ([[{"1": 2}], [{"2": 2}]], "def f(x): return {x: 2}", 1.0),
+]
+
+
+@pytest.mark.parametrize(("outputs", "program", "score"), OUTPUTS)
+def test_outputs_of_apps_are_unwrapped_together_and_have_integer_keys(outputs, program, score, tmp_path):
+    task = load(tmp_path, "apps", [apps_call(outputs, [[1], [2]])])
+    assert task.grade(fenced(program), task.problem(0)).score == score
+
+
+def test_arguments_of_apps_have_integer_keys(tmp_path):
+    task = load(tmp_path, "apps", [apps_call([[3], [4]], [[{"1": 2}], [{"2": 2}]])])
+    assert task.grade(fenced("def f(d): return sum(d) + sum(d.values())"), task.problem(0)).score == 1.0
+
+
+NUMBERS = [  # data set, changes of its row, what a program prints, whether it is right
+    ("livecodebench", {"public_test_cases": json.dumps([{"input": "", "output": "0.7500000000000000"}]),
+                       "private_test_cases": encoded([{"input": "", "output": "7.5e-1"}])}, "print(3 / 4)", 1.0),
+    ("livecodebench", {"public_test_cases": json.dumps([{"input": "", "output": "0.7500000000000001"}]),
+                       "private_test_cases": encoded([])}, "print(0.75)", 0.0),
+    ("apps", {"input_output": json.dumps({"inputs": [""], "outputs": ["0.7500000000000000"]})}, "print(0.750001)", 1.0),
+    ("apps", {"input_output": json.dumps({"inputs": [""], "outputs": ["0.75"]})}, "print(0.7501)", 0.0),
+    ("apps", {"input_output": json.dumps({"inputs": [""], "outputs": ["7500000"]})}, "print(7500001)", 0.0),
+    ("code_contests", {"public_tests": {"input": [""], "output": ["\n1 2\n3\n"]}, "private_tests": {"input": [], "output": []},
+                       "generated_tests": {"input": [], "output": []}}, "print(1, 2)\nprint(3)", 1.0),
+    ("code_contests", {"public_tests": {"input": [""], "output": ["\n1 2\n3\n"]}, "private_tests": {"input": [], "output": []},
+                       "generated_tests": {"input": [], "output": []}}, "print(12)\nprint(3)", 0.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "changes", "program", "score"), NUMBERS)
+def test_outputs_are_compared_as_the_data_set_does(name, changes, program, score, tmp_path):
+    task = load(tmp_path, name, [ROWS[name][0] | changes])
+    assert task.grade(fenced(program), task.problem(0)).score == score
 
 
 def test_limits_and_solutions_come_with_the_row(tmp_path):
