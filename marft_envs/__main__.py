@@ -1,13 +1,14 @@
-"""List the environments, create a task, play an episode by hand, write the doc pages.
+"""List the environments, create a task, play an episode by hand, grade a trace again, write the doc pages.
 
 examples:
     python -m marft_envs list
     python -m marft_envs new-task coins --into my_tasks
     python -m marft_envs play math_v0 --index 3
     python -m marft_envs play math_v0 --team trio --env-arg dataset=relay --env-arg rounds=2
+    python -m marft_envs regrade runs/demo/transcripts/000010.jsonl --policy arithmetic=any
     python -m marft_envs docs --check
 
-exit codes: 0 success, 1 doc pages are outdated, 2 wrong name or option, 130 stopped
+exit codes: 0 success, 1 doc pages are outdated or a verdict has changed, 2 wrong name or option, 130 stopped
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from marft_envs.cli import docs
 from marft_envs.cli.key_values import parse_key_values
 from marft_envs.cli.new_task import new_task
 from marft_envs.cli.play_by_hand import play_by_hand
+from marft_envs.traces import read, regrade, with_policy
 
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -44,6 +46,23 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         default=[],
         metavar="KEY=VALUE",
         help="another argument of the environment, such as rounds=2; repeatable",
+    )
+    again = commands.add_parser("regrade", help="grade the episodes of a trace again, and list the changed verdicts")
+    again.add_argument("trace", type=Path, help="trace file; see docs/traces.md")
+    again.add_argument("--name", help="environment (default: that of the trace)")
+    again.add_argument(
+        "--env-arg",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="argument of the environment, in addition to those in the trace; repeatable",
+    )
+    again.add_argument(
+        "--policy",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="change of the task's grading policy, such as arithmetic=any; repeatable",
     )
     pages = commands.add_parser("docs", help="write the doc pages of environments")
     pages.add_argument("names", nargs="*", help="environments (default: the built-in ones)")
@@ -69,9 +88,22 @@ def run(options: argparse.Namespace) -> int:
     elif options.command == "play":
         team = {} if options.team is None else {"team": options.team}
         play_by_hand(options.name, options.index, team | parse_key_values("--env-arg", options.env_arg))
+    elif options.command == "regrade":
+        return _regrade(options)
     else:
         return docs.write_or_check(tuple(options.names) or registry.BUILT_IN, options.into, check=options.check)
     return 0
+
+
+def _regrade(options: argparse.Namespace) -> int:
+    """Grade a trace again and print the changed verdicts. Return the exit code, 1 if there are any."""
+    trace = read(options.trace)
+    arguments = (trace.header["arguments"] or {}) | parse_key_values("--env-arg", options.env_arg)
+    env = registry.make(options.name or trace.header["environment"], **arguments)
+    with_policy(env, parse_key_values("--policy", options.policy))
+    found = regrade(env, trace.episodes)
+    print("\n".join(found.lines()))
+    return 1 if found.changed else 0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

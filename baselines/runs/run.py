@@ -59,6 +59,7 @@ class Run:
         failures: Folder for the batch that stops a run whose loss is not finite; None saves nothing.
 
     Attributes:
+        environment_arguments: The arguments of the environment without the split, as the arm plays it.
         policy: The policy of the team.
         learner: Its learner.
         memory: Its memory plan, which decides the passes of an update.
@@ -74,6 +75,7 @@ class Run:
     def __init__(self, config: RunConfig, *, failures: Path | None = None) -> None:
         self.config = config
         setting = environment_of(config)
+        self.environment_arguments = setting.environment_arguments
         self.training = BatchRunner(
             make_environment(config.environment, "train", setting.environment_arguments), config.episodes
         )
@@ -345,7 +347,8 @@ def _rows(run: Run, update: int, store: RunFolder | None) -> Iterator[Row]:
     for mode in ("greedy", "sampled"):
         row, episodes = run.evaluated(update, mode)
         if store and mode == "sampled" and config.transcripts:
-            store.record(update, run.testing.envs[0], episodes[: config.transcripts])
+            arguments = {"split": "test", **run.environment_arguments}
+            store.record(update, run.testing.envs[0], arguments, episodes[: config.transcripts])
         yield {"kind": "eval", **label, **row}
         for name, runner in run.transfer.items() if first_or_last else ():
             row = run.evaluate(update, mode, runner)

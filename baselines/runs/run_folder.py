@@ -200,13 +200,21 @@ class RunFolder:
         loaded: dict[str, Any] = torch.load(self.checkpoint.folder / STATE, map_location="cpu", weights_only=True)
         return loaded
 
-    def record(self, update: int, env: Any, episodes: Sequence[Episode]) -> None:
-        """Write the transcripts of an evaluation. A resumed run replaces those that the killed run wrote."""
+    def record(self, update: int, env: Any, arguments: Mapping[str, Any], episodes: Sequence[Episode]) -> None:
+        """Write the transcripts of a sampled evaluation. A resumed run replaces those that the killed run wrote.
+
+        Args:
+            update: The number of updates before the evaluation.
+            env: The environment that was played.
+            arguments: The arguments that it was made with.
+            episodes: The episodes to write.
+        """
         path = self.folder / TRANSCRIPTS / f"{update:06d}.jsonl"
         with _disk_errors(path):
             path.parent.mkdir(exist_ok=True)
             path.unlink(missing_ok=True)
-        with _disk_errors(path), Recorder(path, env, arguments={"update": update, "mode": "sampled"}) as recorder:
+        notes = {"update": update, "mode": "sampled"}
+        with _disk_errors(path), Recorder(path, env, arguments=arguments, notes=notes) as recorder:
             for episode in episodes:
                 recorder.record(episode)
 

@@ -37,6 +37,7 @@ class Recorder:
         path: The file.
         env: The environment that is played; its name, team and settings go into the header.
         arguments: The arguments that the environment was made with, to store in the header.
+        notes: What else is to be known about the file, to store in the header, such as the policy that played.
         with_gold: Store the gold answers. Without it, the file does not reveal them.
         observations: Store every observation in full, not only its digest.
         append: Continue a file of the same environment, after deleting an incomplete last line.
@@ -47,7 +48,7 @@ class Recorder:
     Raises:
         FileExistsError: The file exists and ``append`` is False.
         TraceError: The file to append to is not a trace, or is one of another environment.
-        TypeError: ``arguments`` cannot be written as JSON.
+        TypeError: ``arguments`` or ``notes`` cannot be written as JSON.
     """
 
     def __init__(
@@ -56,13 +57,14 @@ class Recorder:
         env: Any,
         *,
         arguments: Mapping[str, Any] | None = None,
+        notes: Mapping[str, Any] | None = None,
         with_gold: bool = False,
         observations: bool = False,
         append: bool = False,
     ) -> None:
         self.path, self.with_gold, self.observations = Path(path), with_gold, observations
         game: FlexMG = env.unwrapped
-        header = make_header(game, arguments)
+        header = make_header(game, arguments, notes)
         json.dumps(header)  # raises for arguments that are not JSON, before the file is created
         exists = self.path.exists()
         if exists and not append:

@@ -27,13 +27,16 @@ class TraceError(ValueError):
     """A file is not a trace of this schema, or an episode cannot be recorded; the message names the file and line."""
 
 
-def make_header(game: FlexMG, arguments: Mapping[str, Any] | None = None) -> Row:
+def make_header(
+    game: FlexMG, arguments: Mapping[str, Any] | None = None, notes: Mapping[str, Any] | None = None
+) -> Row:
     """Return the header row of traces of ``game``."""
     return {
         "kind": "header",
         "schema": SCHEMA,
         "environment": str(game),
         "arguments": None if arguments is None else dict(arguments),
+        "notes": dict(notes or {}),
         "team": _team(game.team),
         "game": {
             "rounds": game.rounds,

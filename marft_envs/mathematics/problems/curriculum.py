@@ -18,6 +18,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from marft_envs.arguments import check_integer, expected_one_of
+from marft_envs.mathematics.grader.grading_policy import GradingPolicy
 from marft_envs.mathematics.problems.arithmetic import Arithmetic
 from marft_envs.mathematics.problems.word_problems import WordProblems
 from marft_envs.task import Problem, Task, check_index
@@ -82,6 +83,15 @@ class Curriculum(Task):
         rng = np.random.default_rng([self.seed, number, len(self._tasks)])
         level = int(rng.choice(len(self._tasks), p=self.level_weights(number)))
         return self._tasks[level].problem(number)
+
+    @property
+    def policy(self) -> GradingPolicy:
+        """How replies are compared with the golds."""
+        return self._tasks[0].policy
+
+    @policy.setter
+    def policy(self, policy: GradingPolicy) -> None:
+        self._tasks[0].policy = policy
 
     def grade(self, answer: str, problem: Problem) -> Verdict:
         return self._tasks[0].grade(answer, problem)

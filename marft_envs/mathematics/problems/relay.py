@@ -22,7 +22,7 @@ import numpy as np
 from marft_envs.arguments import check_integer, expected_one_of
 from marft_envs.generated_task import ProblemDraft
 from marft_envs.mathematics import grade
-from marft_envs.mathematics.problems.generated_math_task import EVALUATED, GeneratedMathTask
+from marft_envs.mathematics.problems.generated_math_task import GeneratedMathTask
 from marft_envs.task import Problem
 from marft_envs.transcript import Turn
 
@@ -98,7 +98,7 @@ class Relay(GeneratedMathTask):
             values.append(int(correct))
             if turn.kind == "say" and turn.agent in self.agents:
                 total = problem.notes["totals"][turn.agent]
-                correct = grade(turn.text, total, unmarked="whole", policy=EVALUATED).score == 1
+                correct = grade(turn.text, total, unmarked="whole", policy=self.policy).score == 1
         return values
 
     def _prompt(self) -> str:

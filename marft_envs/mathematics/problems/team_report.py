@@ -23,7 +23,7 @@ import numpy as np
 from marft_envs.arguments import expected_one_of
 from marft_envs.generated_task import ProblemDraft
 from marft_envs.mathematics import grade
-from marft_envs.mathematics.problems.generated_math_task import EVALUATED, GeneratedMathTask
+from marft_envs.mathematics.problems.generated_math_task import GeneratedMathTask
 from marft_envs.mathematics.problems.relay import STYLES, Style
 from marft_envs.task import Problem
 from marft_envs.transcript import Turn
@@ -84,6 +84,6 @@ class Report(GeneratedMathTask):
             correct, current_round = correct if turn.round == current_round else 0, turn.round
             values.append(correct)
             if turn.kind == "say" and turn.agent in problem.gold:
-                verdict = grade(turn.text, problem.gold[turn.agent], unmarked="whole", policy=EVALUATED)
+                verdict = grade(turn.text, problem.gold[turn.agent], unmarked="whole", policy=self.policy)
                 correct += verdict.score == 1
         return values
