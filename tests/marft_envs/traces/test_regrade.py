@@ -15,7 +15,7 @@ ARGUMENTS = {"dataset": "report", "team": "panel_2"}
 def reply(request):
     """The sum, evaluated by agent_0 and copied by agent_1."""
     a, b = request.observation["messages"][-1]["content"].rstrip("=").split("+")
-    return str(int(a) + int(b)) if request.agent == "agent_0" else f"{a}+{b}"
+    return str(int(a) + int(b)) if request.agent == "agent_0" else f"The answer is {a}+{b}"
 
 
 @pytest.fixture
