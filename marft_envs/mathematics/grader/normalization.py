@@ -10,10 +10,16 @@ import functools
 import re
 import unicodedata
 
+from marft_envs.mathematics.grader.determinant import expand_determinants
+from marft_envs.mathematics.grader.latex_environments import without_environments
+from marft_envs.mathematics.grader.latex_layout import without_layout
+
 _DASHES = str.maketrans(dict.fromkeys("‐‑‒–—−﹣－", "-"))
 _SUPERSCRIPT = re.compile("[⁻⁰¹²³⁴-⁹]+")
 _SUBSCRIPT = re.compile("[₋₀-₉]+")
 _VULGAR = re.compile("[¼½¾⅐-⅞]")
+_CIRCLED_LETTER = re.compile("[①-⑳]")
+_ZERO_WIDTH = re.compile("[\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]")
 _DIGIT = re.compile(r"[^\x00-\x7f]")
 _FRAC_NAMES = re.compile(r"\\[dtc](frac|binom)(?![A-Za-z])")
 _TEXT_NAMES = re.compile(
@@ -27,11 +33,20 @@ _NOTHING = re.compile(
 )
 _ROW_END = re.compile(r"\\\\(?:\[[^\]]{0,8}\])?")
 _DOUBLED = re.compile(r"\\\\(?=[A-Za-z{}])")
+_DIFFERENTIAL = re.compile(r"\\text\{d\}\s?(?=\\?[A-Za-z])")
+_BRACED_SIGN = re.compile(r"(?<![\^_A-Za-z}])\{([:=<>.]|\\colon)\s?\}|\\colon(?=\s?\d)")
+_EMPTY = re.compile(r"[\^_]\s?\{\s?\}|(?<![A-Za-z\\}])\{\s?\}(?=.)|(?<=[\d)])\{\s?\}")
+_APOSTROPHES = re.compile(r"(?<![\d'’.])\d{1,3}(?:['’]\d{3})++(?!\d)")
+_SLANTED = re.compile(r"\^\s?\{?(\d+)\}?\s?/\s?_\s?(?:\{(\d+)\}|(\d+))")
+CIRCLED = re.compile(r"(?:\s?(?:[,、;和与及]|and)?\s?\\textcircled\s?(?:\{\s?\d\d?\s?\}|\d))+")
+_QUOTES = {'"': '"', "“": "”", "”": "”", "‘": "’", "'": "'", "`": "`", "«": "»", "「": "」", "``": "''", "**": "**"}
 _MOD = re.compile(r"\\([pb])mod\s?(?=[\w{])")
 _GROUPED = re.compile(r"(?<=\d)(?:\{,\}|,?\\!,?|\\,)(?=\d{3}(?!\d))")
 _SYMBOLS = str.maketrans({
     "√": "\\sqrt ", "∪": "\\cup ", "≤": "\\le ", "≥": "\\ge ", "≠": "\\ne ", "∞": "\\infty ",
-    "⁄": "/", "€": "", "£": "", "¥": "", "₹": "",
+    "⁄": "/", "€": "", "£": "", "¥": "", "₹": "", "⟨": "\\langle ", "⟩": "\\rangle ", "∴": "\\therefore ",
+    "⇒": "\\Rightarrow ", "→": "\\rightarrow ", "■": "\\blacksquare ", "∎": "\\blacksquare ", "□": "\\square ",
+    "✓": "\\checkmark ", "✔": "\\checkmark ", "✅": "\\checkmark ",
 })  # fmt: skip
 _ELLIPSIS = re.compile(r"(\.\d+) ?\.\.\.")
 _SHORT_FRAC = re.compile(r"\\frac\s?(?:\{([^{}]*+)\}|(\w))\s?(?:\{([^{}]*+)\}|(\w))")
@@ -60,23 +75,65 @@ def _normalize(text: str) -> str:
     if "..." in text:
         text = _ELLIPSIS.sub(r"\1\\ldots", text)
     if r"\text" in text:
-        text = _TEXT_NUMBER.sub(r"\1", text)
-    return _without_outer_braces(text.strip().rstrip(".,;:。 ").strip())
+        text = _words(text)
+    if "{}" in text or "{ }" in text:
+        text = _EMPTY.sub("", text)
+    if "{:" in text or "{=" in text or "{." in text or "{<" in text or "{>" in text or r"\colon" in text:
+        text = _BRACED_SIGN.sub(lambda m: ":" if "colon" in m.group() else m[1], text)
+    if "'" in text or "’" in text:
+        text = _APOSTROPHES.sub(lambda m: re.sub("['’]", "", m.group()), text)
+    if "/_" in text or "/ _" in text:
+        text = _SLANTED.sub(lambda m: rf"\frac{{{m[1]}}}{{{m[2] or m[3]}}}", text)
+    text = text.strip().rstrip(".,;:。 ").strip()
+    if text[:1] in _QUOTES or text.startswith("**"):
+        text = _without_quotes(text)
+    return _without_outer_braces(text.removeprefix("=").lstrip())
 
 
 def _ascii(text: str) -> str:
+    text = _CIRCLED_LETTER.sub(lambda m: rf"\textcircled{{{unicodedata.normalize('NFKC', m.group())}}}", text)
     text = _VULGAR.sub(lambda m: " " + unicodedata.normalize("NFKC", m.group()).replace("⁄", "/"), text)
     text = _SUPERSCRIPT.sub(lambda m: "^{" + unicodedata.normalize("NFKC", m.group()) + "}", text)
     text = _SUBSCRIPT.sub(lambda m: "_{" + unicodedata.normalize("NFKC", m.group()) + "}", text)
-    text = _DIGIT.sub(_ascii_digit, unicodedata.normalize("NFKC", text)).translate(_DASHES)
-    return text.translate(_SYMBOLS)
+    text = unicodedata.normalize("NFKC", _ZERO_WIDTH.sub("", text))
+    return _DIGIT.sub(_ascii_digit, text).translate(_DASHES).translate(_SYMBOLS)
 
 
 def _commands(text: str) -> str:
-    if "\\\\" in text:  # a row of a matrix ends there; elsewhere it is a backslash that was escaped twice
+    if r"\\begin" in text:  # every backslash of the answer was escaped
+        text = text.replace(r"\\", "\\")
+    text = without_layout(text)
+    if r"\begin" in text:
+        text = without_environments(text)
+    if r"\\" in text:  # a row of a matrix ends there; elsewhere it is a backslash that was escaped twice
         text = _ROW_END.sub(r"\\cr ", text) if "\\begin" in text else _DOUBLED.sub(r"\\", text)
     text = _TEXT_NAMES.sub(r"\\text{", _FRAC_NAMES.sub(r"\\\1", text))
-    return _NOTHING.sub("", _GROUPED.sub("", text)).replace("\\%", "%")
+    text = _NOTHING.sub("", _GROUPED.sub("", text)).replace("\\%", "%")
+    if r"\begin" in text and ("vmatrix" in text or "|" in text or r"\det" in text):
+        text = expand_determinants(text)
+    text = text.rstrip()
+    return text.rstrip("\\ ") if text.endswith("\\") else text
+
+
+def _words(text: str) -> str:
+    r"""Rewrite what stands in \text but is no word: numbers, the d of an integral, circled numbers."""
+    text = _TEXT_NUMBER.sub(r"\1", text)
+    if r"\text{d}" in text:
+        text = _DIFFERENTIAL.sub("d", text)
+    if r"\textcircled" in text and CIRCLED.fullmatch(circled := unwrap_text(text).strip()):
+        # The circled numbers of statements are a set: both orders are written in the same way.
+        text = "".join(rf"\textcircled{{{n}}}" for n in sorted(map(int, re.findall(r"\d+", circled))))
+    return text
+
+
+def _without_quotes(text: str) -> str:
+    """Return ``"42"`` as ``42``, for quotation marks, backquotes and bold that enclose the whole string."""
+    for opening in (text[:2], text[:1]):
+        closing = _QUOTES.get(opening)
+        inside = text[len(opening) : len(text) - len(closing)] if closing else ""
+        if closing and text.endswith(closing) and inside and opening not in inside and closing not in inside:
+            return inside.strip().rstrip(".,;:").strip()
+    return text
 
 
 _normalize_short = functools.lru_cache(maxsize=8192)(_normalize)

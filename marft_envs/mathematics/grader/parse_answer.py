@@ -8,7 +8,7 @@ from functools import lru_cache
 from marft_envs.mathematics.grader import special_answers
 from marft_envs.mathematics.grader.expression_equality import is_defined
 from marft_envs.mathematics.grader.expression_parser import Unreadable, parse
-from marft_envs.mathematics.grader.normalization import normalize
+from marft_envs.mathematics.grader.normalization import CIRCLED, normalize
 from marft_envs.mathematics.grader.number import Number, parse_number
 from marft_envs.mathematics.grader.real_intervals import read_intervals
 from marft_envs.mathematics.grader.shape import Shape, shape_of
@@ -112,6 +112,7 @@ def is_readable(text: str, level: int = 0) -> bool:
         or special_answers.read_choice(text)
         or special_answers.read_time(text)
         or special_answers.read_numeral(text)
+        or CIRCLED.fullmatch(text)
     ):
         return True
     text = plain(text)

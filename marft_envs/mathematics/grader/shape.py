@@ -82,6 +82,8 @@ def shape_of(text: str) -> Shape:
         parts, _ = split_outside(body, _LIST)
         if opening == "\\{":
             return Shape("set", tuple(part for part in parts if part))
+        if opening == "\\langle":  # a vector
+            return Shape("tuple", tuple(parts), "()") if len(parts) > 1 else Shape("one", (text,))
         if len(parts) > 1 or opening + closing != "()":
             return Shape("tuple", tuple(parts), opening[-1:] + closing[-1:])
     # In "1,000, 2,000" the commas without a space separate thousands.

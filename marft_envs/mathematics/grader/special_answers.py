@@ -142,7 +142,7 @@ def word_key(text: str) -> str:
     Case, a leading article, punctuation and ordinal endings are removed. "none" and "no solution" are "∅", "does not
     exist" is "undefined".
     """
-    plain = " ".join(unwrap_text(text).split()).casefold().strip("\"'“”‘’*_ ")
+    plain = " ".join(unwrap_text(text).split()).casefold().strip("\"'`“”‘’«»*_ ")
     key = _DROP.sub("", _ARTICLE.sub("", _ORDINAL.sub("", plain)))
     bare = key.replace("\\", "")
     return "∅" if bare in _NOTHING else "undefined" if bare in _UNDEFINED else key
