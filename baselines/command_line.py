@@ -193,11 +193,12 @@ def interruptible() -> Iterator[None]:
 
 
 def report_interrupt(stop: Interrupted, advice: str = "") -> int:
-    """Print one line on stderr and return the exit code.
+    """Print one line on stderr, with the notes of the exception, and return the exit code.
 
     Args:
         stop: The exception that ``interruptible`` raised.
         advice: What the user can do next, for example "resume with: ...".
     """
-    print(f"\nstopped{'; ' + advice if advice else ''}", file=sys.stderr)
+    notes = getattr(stop, "__notes__", [])
+    print("\n" + "; ".join(filter(None, ["stopped", *notes, advice])), file=sys.stderr)
     return stop.code

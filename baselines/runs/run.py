@@ -311,6 +311,7 @@ def train(
         ValueError: A setting is invalid, the folder holds another run, or it holds this one and ``resume`` is False.
         CheckpointError: A file cannot be written, or no checkpoint can be used.
         NonFiniteLoss: Too many updates in a row had a loss that is not finite.
+        KeyboardInterrupt: Ctrl-C. A note of the exception names the updates that are in no checkpoint.
     """
     with contextlib.ExitStack() as stack:
         if folder is not None:
@@ -322,15 +323,30 @@ def train(
             store = stack.enter_context(contextlib.closing(RunFolder(folder, config, resume=resume)))
             done = run.restore(store)
             store.begin(run.policy.models(), run.memory.pass_budget / GIB)
-        for update in range(done + 1, config.updates + 1):
-            for row in _rows(run, update, store):
-                if store:
-                    store.write(row)
-                if on_row:
-                    on_row(row)
-            if store and (update % config.checkpoint_every == 0 or update == config.updates):
-                run.save(store, update)
+        saved = trained = max(0, done)
+        try:
+            for update in range(done + 1, config.updates + 1):
+                for row in _rows(run, update, store):
+                    trained = update
+                    if store:
+                        store.write(row)
+                    if on_row:
+                        on_row(row)
+                if store and (update % config.checkpoint_every == 0 or update == config.updates):
+                    run.save(store, update)
+                    saved = update
+        except KeyboardInterrupt as stop:
+            if store and trained > saved:
+                stop.add_note(_not_saved(saved + 1, trained))
+            raise
     return run
+
+
+def _not_saved(first: int, last: int) -> str:
+    """Return what a stop says about the updates after the last checkpoint."""
+    if first == last:
+        return f"update {first} is in no checkpoint and will be trained again"
+    return f"updates {first} to {last} are in no checkpoint and will be trained again"
 
 
 def _rows(run: Run, update: int, store: RunFolder | None) -> Iterator[Row]:

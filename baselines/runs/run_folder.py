@@ -49,7 +49,8 @@ def check_folder(folder: str | Path, config: RunConfig, *, resume: bool) -> None
         resume: Whether the run may continue the one that the folder holds.
 
     Raises:
-        ValueError: The folder holds something else, a run with another configuration, or this run without ``resume``.
+        ValueError: The folder holds something else, a run with another configuration, a run of more updates, or this
+            run without ``resume``.
     """
     folder = Path(folder)
     of_a_new_run = {LOCK, CHECKPOINTS, CONFIG + ".tmp"}  # left by a run that was killed before it wrote config.json
@@ -69,6 +70,10 @@ def check_folder(folder: str | Path, config: RunConfig, *, resume: bool) -> None
         raise ValueError(
             f"folder {folder} holds a run with another configuration: {changed}: expected the same settings, "
             "or another folder"
+        )
+    if config.updates < stored["updates"]:
+        raise ValueError(
+            f"updates={config.updates}: expected at least {stored['updates']}, the updates of the run in {folder}"
         )
     check_prompt_limit(stored, current, f"the run in {folder}")
 
@@ -117,13 +122,7 @@ class RunFolder:
                 )
             log.info("no checkpoint yet: the run starts from the beginning")
             return None
-        update = found.checkpoint.update
-        if update > self.config.updates:
-            raise ValueError(
-                f"updates={self.config.updates}: expected at least {update}, the last update of the run in "
-                f"{self.folder}"
-            )
-        log.info("resuming after update %d of %d", update, self.config.updates)
+        log.info("resuming after update %d of %d", found.checkpoint.update, self.config.updates)
         threads = found.checkpoint.manifest["threads"]
         if threads != torch.get_num_threads():
             # torch splits sums by thread, so another number of threads adds in another order

@@ -166,8 +166,38 @@ def test_a_finished_run_is_not_repeated_and_can_be_trained_for_longer(whole, tmp
     train(config(), made.append, folder=folder, resume=True)
     assert {r["update"] for r in made} == {3, 4}
     assert rows(folder)[1:] == rows(whole)[1:] and adapter_bytes(folder) == adapter_bytes(whole)
-    with pytest.raises(ValueError, match="updates=3: expected at least 4"):
+    with pytest.raises(ValueError, match="updates=3: expected at least 4, the updates of the run in"):
         train(config(updates=3), folder=folder, resume=True)
+
+
+def test_a_stopped_run_cannot_be_resumed_for_fewer_updates(tmp_path):
+    """Also if its checkpoint, here of update 0, is before the last update that is asked for."""
+    train_until_killed(tmp_path, Run, "train_once", 1, resume=False)
+    with pytest.raises(ValueError, match="updates=2: expected at least 4, the updates of the run in"):
+        train(config(updates=2), folder=tmp_path, resume=True)
+    assert json.loads((tmp_path / "config.json").read_text())["updates"] == 4
+
+
+@pytest.mark.parametrize(
+    ("update", "note"),
+    [
+        (1, []),  # nothing since the checkpoint of update 0
+        (2, ["update 1 is in no checkpoint and will be trained again"]),
+        (4, ["updates 1 to 3 are in no checkpoint and will be trained again"]),
+    ],
+)
+def test_a_stop_names_the_updates_that_are_in_no_checkpoint(tmp_path, monkeypatch, update, note):
+    original = Run.train_once
+
+    def stop(run, number):
+        if number == update:
+            raise KeyboardInterrupt
+        return original(run, number)
+
+    monkeypatch.setattr(Run, "train_once", stop)
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        train(config(checkpoint_every=9), folder=tmp_path)
+    assert getattr(stopped.value, "__notes__", []) == note
 
 
 def test_a_run_that_a_problem_was_too_long_for_continues_with_longer_prompts(tmp_path):
