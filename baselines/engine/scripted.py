@@ -13,7 +13,7 @@ from typing import Any
 from baselines.engine.prompts import reply_ids
 from baselines.engine.sampler import EngineSampler
 from baselines.trajectory import Generation
-from marft_envs.batch import Policy, Reply, Request
+from marft_envs.batch import Policy, PolicyFault, Reply, Request
 
 TEXT = ".txt"
 
@@ -34,11 +34,11 @@ class Scripted:
     reader: EngineSampler
     source: str
 
-    def __call__(self, requests: list[Request]) -> list[Reply]:
-        """Return one reply per request.
+    def __call__(self, requests: list[Request]) -> list[Reply | PolicyFault]:
+        """Return one reply per request, or the script's ``PolicyFault`` in its place.
 
         Raises:
-            TypeError: The script returned something else than a list of str and Reply.
+            TypeError: The script returned something else than a list of str, Reply and PolicyFault.
             ValueError: The script returned too few or too many replies.
         """
         replies = self.script(requests)
@@ -48,9 +48,12 @@ class Scripted:
         if len(replies) != len(requests):
             raise ValueError(f"{self.source} returned {len(replies)} replies: {expected}")
         for reply in replies:
-            if not isinstance(reply, (str, Reply)):
+            if not isinstance(reply, (str, Reply, PolicyFault)):
                 raise TypeError(f"{self.source} returned a list with a {type(reply).__name__}: {expected}")
-        return [self._with_tokens(r, reply) for r, reply in zip(requests, replies, strict=True)]
+        return [
+            reply if isinstance(reply, PolicyFault) else self._with_tokens(request, reply)
+            for request, reply in zip(requests, replies, strict=True)
+        ]
 
     def _with_tokens(self, request: Request, reply: str | Reply) -> Reply:
         text = reply if isinstance(reply, str) else reply.text

@@ -23,7 +23,7 @@ from baselines.runs.run_config import DIGESTS, RunConfig, differences
 from baselines.runs.run_folder import CHECKPOINTS
 from baselines.runs.team_policy import TeamPolicy, TeamSampler
 from marft_envs.arguments import expected_one_of
-from marft_envs.batch import Reply, Request
+from marft_envs.batch import PolicyFault, Reply, Request
 
 log = logging.getLogger("baselines")
 
@@ -65,12 +65,12 @@ class LoadedTeam:
         """The agents of the run."""
         return self.team.agents
 
-    def policy(self, requests: list[Request]) -> Sequence[Reply]:
+    def policy(self, requests: list[Request]) -> Sequence[Reply | PolicyFault]:
         """Act in a ``BatchRunner``: return one reply per request, of any of the agents.
 
         A reply's random numbers depend on the seed, the problem, its repetition in the call and the turn alone.
         """
-        replies: dict[int, Reply] = {}
+        replies: dict[int, Reply | PolicyFault] = {}
         for agent in dict.fromkeys(r.agent for r in requests):
             mine = [i for i, r in enumerate(requests) if r.agent == agent]
             trained = self._trained(agent)
@@ -91,6 +91,7 @@ class LoadedTeam:
         Raises:
             ValueError: The agent was not trained.
             TypeError: The observation is not a mapping.
+            PolicyFault: A script has no reply.
         """
         if not isinstance(observation, Mapping):
             raise TypeError(
@@ -100,6 +101,8 @@ class LoadedTeam:
         index = int(self._generator.integers(2**31))
         request = Request(0, index, self._trained(agent), 0, 0, dict(observation))
         (reply,) = self.sampler([request])
+        if isinstance(reply, PolicyFault):
+            raise reply
         return reply.text
 
     def _trained(self, agent: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from marft_envs.batch import Episode, Policy, Reply, Request
+from marft_envs.batch import Episode, Policy, PolicyFault, Reply, Request
 
 _SHUFFLE = 4  # key of the random stream under a seed
 
@@ -91,7 +91,7 @@ class Shuffled:
         self.policy, self.speaker, self.seed = policy, speaker, seed
         self.moved = self.unmoved = 0
 
-    def __call__(self, requests: list[Request]) -> Sequence[str | Reply]:
+    def __call__(self, requests: list[Request]) -> Sequence[str | Reply | PolicyFault]:
         """Return the policy's replies to the shuffled requests."""
         groups: dict[int, list[int]] = {}
         for i, request in enumerate(requests):

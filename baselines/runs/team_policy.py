@@ -18,7 +18,7 @@ from baselines.policies.policy import SharedBasePolicy, adapters, update_blocks
 from baselines.runs.merging import merged_copy_bytes
 from baselines.runs.run_config import RunConfig
 from marft_envs.arguments import expected_one_of
-from marft_envs.batch import Episode, Reply, Request
+from marft_envs.batch import Episode, PolicyFault, Reply, Request
 from marft_envs.game.observation import without_private
 
 
@@ -52,8 +52,8 @@ class TeamSampler:
     samplers: Mapping[str, EngineSampler]
     scripts: Mapping[str, Scripted]
 
-    def __call__(self, requests: list[Request]) -> list[Reply]:
-        """Return one reply per request. All requests are of one agent, as ``BatchRunner`` groups them."""
+    def __call__(self, requests: list[Request]) -> Sequence[Reply | PolicyFault]:
+        """Return one reply per request, or the fault of a script. All requests are of one agent, as ``BatchRunner`` groups them."""
         agent = requests[0].agent
         policy = self.scripts[agent] if agent in self.scripts else self.samplers[agent]
         return policy(requests)

@@ -1,6 +1,8 @@
 """Play many episodes together, with one call of the policy for all episodes in which the same agent acts next."""
 
 from marft_envs.batch.batch_runner import BatchRunner
-from marft_envs.batch.episode import Counts, Episode, FinalState, Policies, Policy, Reply, Request, Step
+from marft_envs.batch.episode import Counts, Episode, FinalState, Policies, Policy, PolicyFault, Reply, Request, Step
 
-__all__ = ["BatchRunner", "Counts", "Episode", "FinalState", "Policies", "Policy", "Reply", "Request", "Step"]
+__all__ = [
+    "BatchRunner", "Counts", "Episode", "FinalState", "Policies", "Policy", "PolicyFault", "Reply", "Request", "Step",
+]  # fmt: skip

@@ -5,7 +5,8 @@
     for episode in runner.stream(policy, episodes=10_000, seed=0): ...   # an environment that is free begins the next
 
 A policy is ``policy(requests) -> list of str | Reply``, with one entry for each request, or a mapping from agent to
-such a policy. A ``Reply`` can carry data next to the text, such as token ids and log-probabilities.
+such a policy. A ``Reply`` can carry data next to the text, such as token ids and log-probabilities. A ``PolicyFault``
+in place of a reply, for example for an endpoint's 429, ends that episode without a score; the others are played on.
 
 The runner plays in waves. In a *wave*, it requests an action from all agents that may act now
 (``env.unwrapped.generation``) in all episodes, groups the requests by agent, and calls the policy once for each group.
@@ -40,8 +41,8 @@ _PROBLEMS, _SEEDS = 0, 1
 class BatchRunner:
     """Copies of an environment that play episodes together.
 
-    If the policy raises, the exception propagates. The episodes that had finished by then, and that the call had not
-    returned yet, are graded and stored in ``finished``. The runner can be used again.
+    If the policy raises another exception than ``PolicyFault``, it propagates. The episodes that had finished by then,
+    and that the call had not returned yet, are graded and stored in ``finished``. The runner can be used again.
 
     Args:
         env: The environment; all copies have its task, team and settings.

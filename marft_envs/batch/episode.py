@@ -56,7 +56,16 @@ class Reply:
     data: Any = None
 
 
-Policy = Callable[[list[Request]], Sequence["str | Reply"]]
+class PolicyFault(RuntimeError):
+    """A request without a reply, through no fault of the agent: an endpoint's 429, a lost connection.
+
+    A policy returns it in place of the reply to one request, or raises it if it has no reply to any request of the
+    call. Each episode that is without a reply at that agent's turn ends without a score (``Episode.not_graded``), and
+    the others are played on. Any other exception of a policy is an error in its code, and propagates.
+    """
+
+
+Policy = Callable[[list[Request]], Sequence["str | Reply | PolicyFault"]]
 Policies = Policy | Mapping[str, Policy]
 
 
@@ -103,7 +112,7 @@ class Episode:
         not_graded: Why the episode has no score; "" if it has one. Exclude such an episode from means, and count it.
         truncated: The outside limit that truncated the episode; "" if none did. A truncated episode is not graded.
         final_state: The state in which an outside limit truncated the episode, from which a learner may bootstrap.
-            None for every other episode, also for one that a fault of the grader ended.
+            None for every other episode, also for one that a fault ended.
         number: The number of the episode in its call of ``play`` or ``stream``.
         group: As in ``Request``.
         member: As in ``Request``.
@@ -159,9 +168,10 @@ class Counts:
         turns: Replies that the policy returned.
         episodes: Finished episodes.
         graded: Episodes with a score.
-        not_graded: Episodes without a score because of a fault of the grader.
+        not_graded: Episodes without a score because of a fault of the grader, a tool or the policy.
         truncated: Episodes that an outside limit truncated.
-        discarded: Replies that were not played, because another reply of the same wave ended the episode.
+        discarded: Replies that were not played, because the episode ended before them in the same wave.
+        unanswered: Requests to which the policy gave a ``PolicyFault`` in place of a reply.
     """
 
     turns: int = 0
@@ -170,6 +180,7 @@ class Counts:
     not_graded: int = 0
     truncated: int = 0
     discarded: int = 0
+    unanswered: int = 0
 
     def add(self, episode: Episode) -> None:
         """Count a finished episode."""

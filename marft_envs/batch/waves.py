@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from marft_envs.arguments import check_integer
-from marft_envs.batch.episode import Counts, Episode, Policy, Reply, Request, Step
+from marft_envs.batch.episode import Counts, Episode, Policy, PolicyFault, Reply, Request, Step
 from marft_envs.batch.grader import Grader, PendingVerdicts
 from marft_envs.game.flex_mg import FlexMG
 
@@ -56,6 +56,19 @@ class TurnBudget:
         return True
 
 
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """A request to which the policy has no reply.
+
+    Attributes:
+        request: The request.
+        reason: Why, as a sentence that names the agent.
+    """
+
+    request: Request
+    reason: str
+
+
 @dataclass(slots=True)
 class LiveEpisode:
     """An episode in progress.
@@ -64,7 +77,7 @@ class LiveEpisode:
         env: The environment that plays it.
         episode: The record that is returned at the end.
         repetition: As in ``Request``.
-        pending: Replies that wait for their agent's turn, by agent.
+        pending: Replies that wait for their agent's turn, by agent, and requests that have none.
         requested: How many actions were requested so far.
         verdicts: The verdicts or their futures, after grading has started.
     """
@@ -72,7 +85,7 @@ class LiveEpisode:
     env: FlexMG
     episode: Episode
     repetition: int
-    pending: dict[str, Step] = field(default_factory=dict)
+    pending: dict[str, Step | Unanswered] = field(default_factory=dict)
     requested: int = 0
     verdicts: PendingVerdicts | None = None
 
@@ -108,13 +121,16 @@ class LiveEpisode:
             self.repetition,
         )  # fmt: skip
 
-    def add_reply(self, request: Request, reply: str | Reply) -> None:
-        """Store a reply until it is its agent's turn."""
+    def add_reply(self, request: Request, reply: str | Reply | PolicyFault) -> None:
+        """Store a reply, or the fault in its place, until it is its agent's turn."""
+        if isinstance(reply, PolicyFault):
+            self.pending[request.agent] = Unanswered(request, f"policy of {request.agent}: {reply}".rstrip(": "))
+            return
         text, data = (reply.text, reply.data) if isinstance(reply, Reply) else (reply, None)
         self.pending[request.agent] = Step(request, text, data)
 
     def play_pending(self) -> int:
-        """Play the pending replies in turn order, as far as they reach.
+        """Play the pending replies in turn order, as far as they reach. A request without a reply ends the episode.
 
         Returns:
             The number of replies that were discarded, because their round or the episode is over.
@@ -125,13 +141,14 @@ class LiveEpisode:
             if step is None or step.request.round != env.round:
                 break
             del pending[step.request.agent]
+            if isinstance(step, Unanswered):
+                env.truncate(step.reason, fault=True)
+                break
             env.step(step.text)
             self.episode.steps.append(step)
         # An action can end the round or the episode while other replies of the same wave are still pending.
         stale = [agent for agent, step in pending.items() if env.over or step.request.round != env.round]
-        for agent in stale:
-            del pending[agent]
-        return len(stale)
+        return sum(isinstance(pending.pop(agent), Step) for agent in stale)
 
     def start_grading(self, grader: Grader) -> None:
         """Start to grade a game that is over. A truncated game is not graded."""
@@ -168,20 +185,25 @@ def play_wave(
                 by_agent.setdefault(agent, []).append((game, game.request(agent)))
     for agent, group in by_agent.items():
         replies = _replies(policy_of(agent), agent, [request for _, request in group])
-        counts.turns += len(group)
+        unanswered = sum(isinstance(reply, PolicyFault) for reply in replies)
+        counts.unanswered += unanswered
+        counts.turns += len(group) - unanswered
         for (game, request), reply in zip(group, replies, strict=True):
             game.add_reply(request, reply)
     # Only now: no agent of this wave may see an action of another agent of the same wave.
     for game in games:
         counts.discarded += game.play_pending()
         if budget.spent and not game.env.over:
-            counts.discarded += len(game.pending)
+            counts.discarded += sum(isinstance(step, Step) for step in game.pending.values())
             game.env.truncate(f"the budget of {budget.turns} turns is spent")
 
 
-def _replies(policy: Policy, agent: str, requests: list[Request]) -> Sequence[str | Reply]:
-    """Call the policy and validate the number of its replies."""
-    replies = policy(requests)
+def _replies(policy: Policy, agent: str, requests: list[Request]) -> Sequence[str | Reply | PolicyFault]:
+    """Call the policy and validate the number of its replies. A fault that it raises belongs to every request."""
+    try:
+        replies = policy(requests)
+    except PolicyFault as fault:
+        return [fault] * len(requests)
     if isinstance(replies, (str, bytes, dict)) or not isinstance(replies, Sequence):
         raise TypeError(
             f"policy returned {type(replies).__name__} for {agent}: expected a list with a str or Reply for each "

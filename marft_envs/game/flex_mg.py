@@ -9,7 +9,7 @@ round, or earlier by the team's stop rule, the messages of the answering agents 
 agent gets its reward. What an agent reads is in ``observation.py``, what becomes of its action in ``actions.py``, and
 what PettingZoo requires of every AEC environment in ``aec_bookkeeping.py``.
 
-A graded episode *terminates*, also after a wrong answer. A fault of the grader or of a tool *truncates* it, with reward
+A graded episode *terminates*, also after a wrong answer. A fault of the grader or a tool *truncates* it, with reward
 0 and the reason in ``infos[agent]["not_graded"]``, so that runners can exclude and count it. An external limit also
 truncates it, with the reason in ``infos[agent]["truncated"]``.
 """
@@ -350,19 +350,20 @@ class FlexMG(AECBookkeeping):
             self.rewards[agent] = reward
             self._cumulative_rewards[agent] += reward
 
-    def truncate(self, reason: str) -> None:
-        """Truncate the episode because of an external limit, such as a budget of turns or tokens.
+    def truncate(self, reason: str, *, fault: bool = False) -> None:
+        """Truncate the episode because of an external limit, such as a budget of turns, or of a fault.
 
-        Rewards are 0 and nothing is graded. ``truncated_before`` names the agent whose turn it was, and ``observe``
-        returns what each agent would have read next. After the end this does nothing.
+        Rewards are 0 and nothing is graded. After a limit ``truncated_before`` names the agent whose turn it was, and
+        ``observe`` returns what each agent would have read next. After the end this does nothing.
 
         Args:
             reason: Not blank, because a reason distinguishes truncated episodes from graded ones.
+            fault: Whether it is a fault outside the team, such as of an endpoint; it is "not_graded" in ``infos``.
         """
         check_nonempty("truncate reason", reason)
         if not self.over:
-            self.truncated_before = self.agent_selection
-            self._truncate("truncated", reason)
+            self.truncated_before = None if fault else self.agent_selection
+            self._truncate("not_graded" if fault else "truncated", reason)
 
     def _truncate(self, key: str, reason: str) -> None:
         """End the episode without a score; the reason is in ``infos`` under ``key``, "truncated" or "not_graded"."""
