@@ -4,9 +4,9 @@ Only the last 20,000 characters after the last ``</think>`` are read. The marks 
 
 1. The last balanced ``\boxed{...}`` or ``\fbox{...}``. Boxes with nothing but a comma, "and" or "or" between them form
    one list, so ``\boxed{42} \boxed{43}`` answers neither 42 nor 43. If no box is balanced, there is no answer.
-2. The last ``<answer>...</answer>``.
-3. The last of ``#### ...``, "answer is ...", "answer: ..." (or their Chinese forms), up to the end of the sentence or
-   line.
+2. The last ``<answer>...</answer>``. If it contains one of the next marks, what follows that mark.
+3. The last of ``#### ...``, a heading "Answer", "answer is ...", "answer: ..." (or their Chinese forms), up to the end
+   of the sentence or line. A comma ends it only before words that are no further part of the answer.
 
 A number without one of these marks is no answer, except with ``grade(..., unmarked="whole")``.
 """
@@ -18,23 +18,35 @@ from typing import NamedTuple
 
 TAIL_CHARS = 20_000
 
-_BRACE = re.compile(r"\\(?:boxed|fbox)\s{0,4}\{|\\.|[{}]", re.DOTALL)
+_BRACE = re.compile(r"\\{1,2}(?:boxed|fbox)\s{0,4}\{|\\.|[{}]", re.DOTALL)
 _BARE_BOX = re.compile(r"\\(?:boxed|fbox)\s{1,4}(-?\d[\d.,]*)")
 _BOX_WORD = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])")
 _CONNECTOR = re.compile(
     r"(?:[\s$]|\\q?quad\b|\\[,;: ])*+"
-    r"(?:(?:,|;|,?\s*(?:and|or)\b|,?\s*\\text\{\s*(?:and|or)\s*\})[\s$]*+(?:[A-Za-z]\s*=)?)?"
+    r"(?:(?:,|;|,?\s*(?:and|or)\b|,?\s*\\{1,2}text\{\s*(?:and|or)\s*\})[\s$]*+(?:[A-Za-z]\s*=)?)?"
     r"(?:[\s$]|\\q?quad\b|\\[,;: ])*+(?:[A-Za-z]\s*=[\s$]*)?",
     re.IGNORECASE,
 )
 _MARK = re.compile(
-    r"####(?:[ \t]*(?:the )?(?:final )?answer\b)?"
-    r"|\banswer(?:\*\*)?[ \t]{0,4}(?:\bis\b|:|=)"
+    r"^[ \t]{0,3}#{1,6}[ \t]*(?:the )?(?:final )?answer[ \t]*:?[ \t]*$"
+    r"|####(?:[ \t]*(?:the )?(?:final )?answer\b)?"
+    r"|(?<![A-Za-z])answers?(?:\*\*)?[ \t]{0,4}(?:\b(?:is|are|would be)\b|:|=)"
+    r"|(?<![A-Za-z])answer(?P<json>[\"'])\s{0,4}:"
+    r"|\bfinal result[ \t]{0,4}(?:\bis\b|:|=)"
     r"|答案(?:是|为|：|:)",
-    re.IGNORECASE,
+    re.IGNORECASE | re.MULTILINE,
 )
-_LEAD = re.compile(r"(?:[\s$*:：]|\\\[|\\\()*")
-_END = re.compile(r"[.!?](?=[\s*$)]|\Z)|[。\n]|\\\]|\\\)|,(?=\s+[A-Za-z])|(?<=\s)(?:because|since|so|as)\b")
+_TAG = re.compile(r"<(/?)answer>", re.IGNORECASE)
+_LEAD = re.compile(r"(?:[\s$*:：]|\\[\[(])*")
+_END = re.compile(r"[.!?](?=[\s*$)]|\Z)|[。\n]|\\[\])]|,(?=\s+[A-Za-z])|(?<=\s)(?:because|since|so|as)\b")
+_LAST_ITEM = r"(?:and|or)\s+(?:\$[^$\n]{1,80}\$|\\\([^\n]{1,80}?\\\)|[^\s,]{1,40})[.!?]?\s*(?:\n|\Z|(?<=[.!?])\s)"
+_LIST_GOES_ON = re.compile(
+    rf",\s+(?:{_LAST_ITEM}|[A-Za-z](?:_\{{?\w{{1,3}}\}}?)?\s*(?:=|<|>|\\approx|\\[lg]eq?\b))"
+    rf"|\\\),?\s+(?:\\\(|(?:and|or)\s+\\\(|{_LAST_ITEM})|\\\),\s*\\\("
+)
+_WORDS = re.compile(r"[A-Za-z]{1,20}(?:, [A-Za-z]{1,20}){1,20},? (?:and|or) [A-Za-z]{1,20}(?=[.!?]?\s*(?:\n|\Z))")
+_JSON_VALUE = re.compile(r"\s*+(?:\"([^\"\n]*+)\"|([^,}\n]*+))")
+_ZERO_WIDTH = re.compile("[\u200b-\u200f\u2060\ufeff]")
 _BOLD_END = re.compile(r"[^\s*]\*\*\Z")
 
 
@@ -52,12 +64,14 @@ def extract(reply: str) -> tuple[str, str]:
     if not isinstance(reply, str):
         raise TypeError(f"reply: got {type(reply).__name__}, expected str")
     text = final_part(reply)
+    if not text.isascii():
+        text = _ZERO_WIDTH.sub("", text)
     if _BOX_WORD.search(text):
         boxed = last_box(text)
         # A truncated box is a truncated answer: falling back to a weaker mark would grade an intermediate result.
         return (boxed, "") if boxed else ("", "the answer box is empty or its braces are not balanced")
     tagged = _last_tag(text)
-    marked = _last_mark(text) if tagged is None else tagged.strip()
+    marked = _last_mark(text) if tagged is None else (_last_mark(tagged) or tagged).strip()
     if marked is None:
         return "", "the reply marks no answer"
     return (marked, "") if marked else ("", "nothing follows the answer mark")
@@ -115,9 +129,14 @@ def _boxes(text: str) -> list[_Box]:
 
 def _last_tag(text: str) -> str | None:
     """Return the content of the last ``<answer>...</answer>``, or None."""
-    end = text.rfind("</answer>")
-    start = text.rfind("<answer>", 0, max(end, 0))
-    return text[start + len("<answer>") : end] if end >= 0 and start >= 0 else None
+    content, end = None, None
+    for tag in reversed(list(_TAG.finditer(text))):
+        if tag[1]:
+            end = tag.start() if end is None else end
+        elif end is not None:
+            content = text[tag.end() : end]
+            break
+    return content
 
 
 def _last_mark(text: str) -> str | None:
@@ -125,9 +144,33 @@ def _last_mark(text: str) -> str | None:
     marks = list(_MARK.finditer(text))
     if not marks:
         return None
+    if marks[-1]["json"]:
+        value = _JSON_VALUE.match(text, marks[-1].end())
+        return (value[1] or value[2] or "").strip() if value else ""
     lead = _LEAD.match(text, marks[-1].end())
     assert lead is not None  # the pattern matches the empty string
-    stop = _END.search(text, lead.end())
-    candidate = text[lead.end() : stop.start() if stop else len(text)].strip()
+    candidate = text[lead.end() : _end_of_answer(text, lead.end(), lead.group().count("$") % 2 == 1)].strip()
     # Remove the closing ** of Markdown bold, but keep the ** of 2**5.
     return candidate.rstrip("*") if "*" in lead.group() or _BOLD_END.search(candidate) else candidate
+
+
+def _end_of_answer(text: str, start: int, in_dollars: bool) -> int:
+    """Return where the answer that starts at ``start`` ends.
+
+    Args:
+        text: The reply.
+        start: The index of the answer's first character.
+        in_dollars: Whether a $ before it opened mathematics, in which commas and full stops belong to the answer.
+    """
+    if words := _WORDS.match(text, start):
+        return words.end()
+    at = start
+    for stop in _END.finditer(text, start):
+        in_dollars ^= text.count("$", at, stop.start()) % 2 == 1
+        at = stop.start()
+        if in_dollars and stop.group() in (",", "."):
+            continue
+        if stop.group() in (",", r"\)") and _LIST_GOES_ON.match(text, stop.start()):
+            continue
+        return stop.start()
+    return len(text)

@@ -32,7 +32,7 @@ _NOTHING = re.compile(
     r"\\!|\\(?:left|right)(?![A-Za-z])\.?|\\(?:displaystyle|limits|[bB]igg?[lr]?)(?![A-Za-z])|\\[()\[\]]|\\?\$"
 )
 _ROW_END = re.compile(r"\\\\(?:\[[^\]]{0,8}\])?")
-_DOUBLED = re.compile(r"\\\\(?=[A-Za-z{}])")
+_DOUBLED = re.compile(r"\\\\(?=[A-Za-z{}()\[\],;!%$])")
 _DIFFERENTIAL = re.compile(r"\\text\{d\}\s?(?=\\?[A-Za-z])")
 _BRACED_SIGN = re.compile(r"(?<![\^_A-Za-z}])\{([:=<>.]|\\colon)\s?\}|\\colon(?=\s?\d)")
 _EMPTY = re.compile(r"[\^_]\s?\{\s?\}|(?<![A-Za-z\\}])\{\s?\}(?=.)|(?<=[\d)])\{\s?\}")

@@ -87,7 +87,12 @@ def test_the_error_names_the_type_of_the_reply(reply):
         "*",
         "$",
         "<answer>",
+        "</answer>",
         "\\",
+        "$3$, and ",
+        ", and x",
+        '"answer":',
+        "# answer\n",
     ],
 )
 def test_extraction_is_linear(piece):
