@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from marft_envs.mathematics.grader.grading_policy import GradingPolicy
+from marft_envs.mathematics.grader.tree_cost import Work
 from marft_envs.mathematics.grader.tree_value import Node
 
 
@@ -76,9 +77,11 @@ class Pairs(Protocol):
 
     Attributes:
         policy: The rules for when an answer counts as equal to the gold.
+        work: The work that is left to the comparison.
     """
 
     policy: GradingPolicy
+    work: Work
 
     def same(self, answer: str, gold: str) -> Decision:
         """Compare two normalized strings by all layers."""

@@ -46,8 +46,10 @@ from marft_envs.mathematics.grader.parse_answer import (
 )
 from marft_envs.mathematics.grader.quantity_equality import compare_numbers, with_currencies
 from marft_envs.mathematics.grader.relation_equality import compare_relations
+from marft_envs.mathematics.grader.sample_points import Point
 from marft_envs.mathematics.grader.shape import shape_of
 from marft_envs.mathematics.grader.special_equality import compare_special
+from marft_envs.mathematics.grader.tree_cost import OutOfWork, Work
 from marft_envs.mathematics.grader.tree_value import Node
 from marft_envs.mathematics.grader.units import read_unit
 
@@ -60,8 +62,8 @@ _PHRASE = re.compile(r"\\text\{\s?(?:the )?(?:final )?answer\s?(?:is)?\s?:?\s?\}
 class SymbolicComparer(Protocol):
     """Comparison by the symbolic worker: equal, different, or None if it cannot decide."""
 
-    def trees(self, answer: Node, gold: Node) -> bool | None:
-        """Compare two expression trees."""
+    def trees(self, answer: Node, gold: Node, points: list[Point], digits: int) -> bool | None:
+        """Compare two expression trees at points, to a number of digits."""
 
     def latex(self, answer: str, gold: str) -> bool | None:
         """Compare two normalized LaTeX strings."""
@@ -70,7 +72,7 @@ class SymbolicComparer(Protocol):
 class NoWorker:
     """A ``SymbolicComparer`` that decides nothing."""
 
-    def trees(self, answer: Node, gold: Node) -> bool | None:
+    def trees(self, answer: Node, gold: Node, points: list[Point], digits: int) -> bool | None:
         return None
 
     def latex(self, answer: str, gold: str) -> bool | None:
@@ -109,6 +111,8 @@ def compare(
         answer = normalize(_PHRASE.sub("", answer, count=1))
     try:
         return _Comparison(policy, comparer or NoWorker()).same(answer, gold)
+    except OutOfWork as limit:
+        return unknown(str(limit))
     except RecursionError:  # possible only if the caller has used almost all of the stack; depths are bounded here
         return unknown("the stack is exhausted")
 
@@ -119,16 +123,19 @@ class _Comparison:
     def __init__(self, policy: GradingPolicy, comparer: SymbolicComparer) -> None:
         self.policy = policy
         self.comparer = comparer
+        self.work = Work()
         self.level = 0
 
     def same(self, answer: str, gold: str) -> Decision:
         """Compare two normalized strings."""
         if comparison_key(answer) == comparison_key(gold):
             return EQUAL
+        self.work.spend(3)
         gold_number = number_in(gold)
         answer_number = number_in(answer)
         if gold_number is not None and answer_number is not None:
             return compare_numbers(answer_number, gold_number, self.policy)
+        self.work.spend(100)
         if not answer:
             return different("a part of the answer is empty")
         if max(len(answer), len(gold)) > MAX_CHARS or self.level >= MAX_LEVELS:
@@ -156,7 +163,7 @@ class _Comparison:
             a, g = expand_plus_minus(a), expand_plus_minus(g)
         if g.kind == "union" or a.kind == "union":
             a, g = merge_sets(a), merge_sets(g)
-        if "relation" in (a.kind, g.kind) and "in" in a.signs + g.signs:
+        if ("in",) in (a.signs, g.signs):
             return compare_relations(self, answer, gold, a, g)
         if {a.kind, g.kind} & {"list", "tuple", "set"}:
             return compare_collections(self, a, g)
@@ -187,7 +194,7 @@ class _Comparison:
 
     def trees(self, answer: Node, gold: Node) -> Decision:
         """Compare two expression trees by their values."""
-        same = same_value(answer, gold, self.policy, self.comparer.trees)
+        same = same_value(answer, gold, self.policy, self.comparer.trees, self.work)
         return decision(same, "the values are different", "the values cannot be compared")
 
     def worker(self, answer: str, gold: str) -> Decision:

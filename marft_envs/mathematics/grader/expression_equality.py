@@ -18,24 +18,38 @@ A point at which one of the two is not a real number is skipped, so ln(x^2) equa
 from __future__ import annotations
 
 import decimal
+import zlib
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from marft_envs.mathematics.grader.grading_policy import GradingPolicy
-from marft_envs.mathematics.grader.number_systems import CONTEXT, PRIMES, Complexes, Decimals, Floats, Modular
+from marft_envs.mathematics.grader.number_systems import Complexes, Decimals, Floats, Modular, context
+from marft_envs.mathematics.grader.sample_points import (
+    Point,
+    domain_points,
+    far_points,
+    integer_points,
+    sign_points,
+    small_integer_points,
+)
+from marft_envs.mathematics.grader.tree_cost import Work, costly, digits_needed, weight
 from marft_envs.mathematics.grader.tree_value import (
     Node,
     Reals,
+    TooCostly,
     Unknown,
     agree,
-    costly,
+    exact,
     has,
     is_rational,
-    points,
     symbols,
 )
 
-CompareTrees = Callable[[Node, Node], bool | None]
+CompareTrees = Callable[[Node, Node, list[Point], int], bool | None]
+ENOUGH = 8
+GUARD_DIGITS = 30
+_OF_INTEGERS = ("fact", "fact2", "binom", "floor", "ceil", "call")
 _NO_VALUE = (Unknown, ArithmeticError, ValueError, TypeError, KeyError, AttributeError, RecursionError)
 
 
@@ -51,7 +65,9 @@ class Evaluated(NamedTuple):
     gold: tuple[Any, Any]
 
 
-def same_value(answer: Node, gold: Node, policy: GradingPolicy, compare_trees: CompareTrees) -> bool | None:
+def same_value(
+    answer: Node, gold: Node, policy: GradingPolicy, compare_trees: CompareTrees, work: Work | None = None
+) -> bool | None:
     """Return whether two expression trees are equal under a policy.
 
     Args:
@@ -59,13 +75,18 @@ def same_value(answer: Node, gold: Node, policy: GradingPolicy, compare_trees: C
         gold: The tree of the gold.
         policy: The settings for degrees, percent signs and rounding.
         compare_trees: The symbolic worker's comparison, for what the other steps leave open.
+        work: The work that is left to the comparison; None for that of one.
 
     Returns:
         True, False, or None if no step can decide.
+
+    Raises:
+        OutOfWork: The comparison needs too much work.
     """
+    work = work or Work()
     results = []
     for left, right in _interpretations(answer, gold, policy):
-        result = _decide(left, right, policy, compare_trees)
+        result = _decide(left, right, policy, compare_trees, work)
         if result:
             return True
         results.append(result)
@@ -103,7 +124,7 @@ def _replace_marks(node: Node, degree: str, percent: str) -> Node:
     return tuple(_replace_marks(part, degree, percent) if isinstance(part, tuple) else part for part in node)
 
 
-def _decide(answer: Node, gold: Node, policy: GradingPolicy, compare_trees: CompareTrees) -> bool | None:
+def _decide(answer: Node, gold: Node, policy: GradingPolicy, compare_trees: CompareTrees, work: Work) -> bool | None:
     """Compare two trees without marks, with the cheapest step that can decide."""
     if answer == gold:
         return True
@@ -112,16 +133,47 @@ def _decide(answer: Node, gold: Node, policy: GradingPolicy, compare_trees: Comp
     names = symbols(answer) | symbols(gold)
     if policy.rounding and not names:
         return _close(answer, gold, policy.rounding)
+    pair = _Pair(answer, gold, names, zlib.crc32(repr(gold).encode()), work, weight(answer) + weight(gold))
     if is_rational(answer) and is_rational(gold):
-        result = _modular(answer, gold, names)
+        result = _by_integers(pair) if names else _exactly(pair)
         if result is not None:
             return result
-        if not names and not costly(answer) and not costly(gold):
-            return False  # a division by zero
-    result = _by_digits(answer, gold, names)
-    if result is None and not costly(answer) and not costly(gold):
-        result = compare_trees(answer, gold)
+    try:
+        result, points = _by_digits(pair)
+        if result is None and not costly(answer) and not costly(gold):
+            result = compare_trees(answer, gold, points, digits_needed(answer, gold))
+    except TooCostly:  # the digits that would be needed
+        return None
     return result
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """Two expressions, and what their comparison needs.
+
+    Attributes:
+        answer: The tree of the answer.
+        gold: The tree of the gold.
+        names: The symbols of both.
+        seed: The seed of the points and of the prime, which depends on the gold alone.
+        work: The work that is left.
+        weight: The work of evaluating both once.
+    """
+
+    answer: Node
+    gold: Node
+    names: frozenset[str]
+    seed: int
+    work: Work
+    weight: int
+
+    def at(self, numbers: Reals, point: Point, cost: int = 1) -> Evaluated | None:
+        """Return both values at a point, or None if one of them does not exist."""
+        self.work.spend(self.weight * cost)
+        try:
+            return Evaluated(numbers.run(self.answer, point), numbers.run(self.gold, point))
+        except _NO_VALUE:
+            return None
 
 
 def _infinity(node: Node) -> int:
@@ -129,55 +181,103 @@ def _infinity(node: Node) -> int:
     return 1 if node == ("inf",) else -1 if node == ("neg", ("inf",)) else 0
 
 
-def _modular(answer: Node, gold: Node, names: frozenset[str]) -> bool | None:
-    """Compare two rational trees modulo two primes; None if they are defined at fewer than three points.
+def _exactly(pair: _Pair) -> bool | None:
+    """Compare two rational constants as fractions, or modulo a prime if they are too long for that."""
+    pair.work.spend(pair.weight)
+    try:
+        return exact(pair.answer) == exact(pair.gold)
+    except TooCostly:
+        pass
+    except _NO_VALUE:  # a division by zero, or i
+        if not has(pair.answer, "i") and not has(pair.gold, "i"):
+            return None
+    return _modular(pair, [{}], 1)
 
-    Any difference proves that the values differ. Two primes instead of one make an accidental agreement of two
-    constants, which have a single point, practically impossible.
+
+def _by_integers(pair: _Pair) -> bool | None:
+    """Compare two rational expressions at integers: long ones, or short ones if there are factorials."""
+    result = _modular(pair, integer_points(pair.names, pair.seed), 3)
+    return _modular(pair, small_integer_points(pair.names, pair.seed), 8) if result is None else result
+
+
+def _modular(pair: _Pair, points: Iterable[Point], needed: int) -> bool | None:
+    """Compare two rational trees modulo a prime; None if they are defined at fewer points than needed.
+
+    A difference proves that the values differ.
     """
-    agreed = 0
-    for point in points(names)[:5]:
+    numbers, agreed = Modular(pair.seed), 0
+    for point in points:
+        pair.work.spend(pair.weight)
         try:
-            for numbers in map(Modular, PRIMES):
-                if numbers.run(answer, point) != numbers.run(gold, point):
-                    return False
-            agreed += 1
+            if numbers.run(pair.answer, point) != numbers.run(pair.gold, point):
+                return False
         except _NO_VALUE:
             continue
-    return True if agreed >= min(3, len(points(names))) else None
+        agreed += 1
+        if agreed >= needed and needed <= 3:
+            break
+    return True if agreed >= needed else None
 
 
-def _by_digits(answer: Node, gold: Node, names: frozenset[str]) -> bool | None:
-    """Compare with floats until a point differs; if none does, with decimals. None if neither can decide."""
-    floats = Complexes() if has(answer, "i") or has(gold, "i") else Floats()
-    if any(agree(at.answer, at.gold) is False for at in evaluate(floats, answer, gold, names)):
-        return False
+def _by_digits(pair: _Pair) -> tuple[bool | None, list[Point]]:
+    """Compare with floats until a point differs; if none does, with decimals.
+
+    Returns:
+        (the decision, the points at which both have values).
+    """
+    floats = Complexes() if has(pair.answer, "i") or has(pair.gold, "i") else Floats()
+    points: list[Point] = []
+    for point in _candidates(pair, points):
+        values = pair.at(floats, point)
+        if values is None:
+            continue
+        if agree(values.answer, values.gold, 1e-30) is False:
+            return False, points
+        points.append(point)
+    if not pair.names:
+        points = [{}]
     if isinstance(floats, Complexes):
-        return None  # decimals are real
-    with decimal.localcontext(CONTEXT):
-        decimals = Decimals()
-        agreements = [agree(at.answer, at.gold) for at in evaluate(decimals, answer, gold, names)]
-    if False in agreements:
-        return False
-    # With symbols, at least half of the eight points must be valid; agreement at fewer is not evidence enough.
-    enough = len(agreements) >= (4 if names else 1)
-    return True if enough and all(agreements) and decimals.exact_sums else None
+        return None, points  # decimals are real
+    digits = digits_needed(pair.answer, pair.gold)
+    with decimal.localcontext(context(digits + GUARD_DIGITS)):
+        return _by_decimals(pair, points, digits), points
 
 
-def evaluate(numbers: Reals, answer: Node, gold: Node, names: frozenset[str]) -> Iterable[Evaluated]:
-    """Yield both values at each point where both exist."""
-    for point in points(names):
-        try:
-            yield Evaluated(numbers.run(answer, point), numbers.run(gold, point))
-        except _NO_VALUE:
+def _candidates(pair: _Pair, found: list[Point]) -> Iterable[Point]:
+    """Yield points for floats until enough are found: with all patterns of signs, then in the domain, then far away."""
+    if not pair.names:
+        yield {}
+        return
+    yield from sign_points(pair.names, pair.seed)
+    for point in domain_points(pair.names, pair.seed, pair.answer, pair.gold):
+        if len(found) >= ENOUGH:
+            break
+        yield point
+    yield from far_points(pair.names, pair.seed, pair.answer, pair.gold)
+    if len(found) < ENOUGH or has(pair.answer, *_OF_INTEGERS) or has(pair.gold, *_OF_INTEGERS):
+        yield from small_integer_points(pair.names, pair.seed)
+
+
+def _by_decimals(pair: _Pair, points: list[Point], digits: int) -> bool | None:
+    """Compare with decimals at the points; None if fewer than four points, one for constants, show equality."""
+    numbers, agreed = Decimals(digits + GUARD_DIGITS), 0
+    tiny = decimal.Decimal(1).scaleb(-digits)
+    for point in points:
+        numbers.exact_sums = True
+        values = pair.at(numbers, point, 4 + digits * digits // 10_000)
+        if values is None:
             continue
+        same = agree(values.answer, values.gold, tiny)
+        if same is False:
+            return False
+        agreed += bool(same) and numbers.exact_sums
+    return True if agreed >= (4 if pair.names else 1) else None
 
 
-def _close(answer: Node, gold: Node, rounding: float) -> bool:
-    """Return whether two constants differ by at most ``rounding`` times the gold."""
-    for at in evaluate(Floats(), answer, gold, frozenset()):
-        return bool(abs(at.answer[0] - at.gold[0]) <= rounding * abs(at.gold[0]))
-    return False
+def _close(answer: Node, gold: Node, rounding: float) -> bool | None:
+    """Return whether two constants differ by at most ``rounding`` times the gold; None if one has no value."""
+    a, g = number_of(answer), number_of(gold)
+    return None if a is None or g is None else abs(a - g) <= rounding * abs(g)
 
 
 def number_of(node: Node) -> float | None:
@@ -194,41 +294,52 @@ def is_defined(node: Node) -> bool:
     """Return whether a tree without symbols has a value that a float or a decimal can represent."""
     if number_of(node) is not None:
         return True
-    with decimal.localcontext(CONTEXT):
+    with decimal.localcontext(context(60)):
         try:
-            Decimals().run(_replace_marks(node, "radian", "hundredth"), {})
+            Decimals(60).run(_replace_marks(node, "radian", "hundredth"), {})
         except _NO_VALUE:
             return False
     return True
 
 
-def proportional(f: Node, g: Node) -> bool:
-    """Return whether f = c g for a constant c other than 0; then f = 0 and g = 0 are the same equation."""
+def proportional(f: Node, g: Node, work: Work) -> bool | None:
+    """Return whether f = c g for a constant c other than 0; then f = 0 and g = 0 are the same equation.
+
+    Returns:
+        True or False; None if too few points show it.
+    """
     names = symbols(f)
     if not names or names != symbols(g):
         return False
+    pair = _Pair(f, g, names, zlib.crc32(repr(g).encode()), work, weight(f) + weight(g))
     if is_rational(f) and is_rational(g):
-        return all(_constant_modulo(prime, f, g, names) for prime in PRIMES)
-    with decimal.localcontext(CONTEXT):
-        ratios = _ratios(Decimals(), f, g, names)
-        return len(ratios) >= 4 and all(abs(r - ratios[0]) <= abs(ratios[0]) * decimal.Decimal("1e-30") for r in ratios)
+        return _constant_modulo(pair)
+    try:
+        digits = digits_needed(f, g)
+    except TooCostly:
+        return None
+    points = [*sign_points(names, pair.seed), *domain_points(names, pair.seed, f, g)]
+    with decimal.localcontext(context(digits + GUARD_DIGITS)):
+        numbers, tiny = Decimals(digits + GUARD_DIGITS), decimal.Decimal(1).scaleb(-digits)
+        evaluated = [values for point in points if (values := pair.at(numbers, point, 4 + digits * digits // 10_000))]
+        ratios = [at.answer[0] / at.gold[0] for at in evaluated if abs(at.gold[0]) > at.gold[1] and at.answer[0]]
+    if len(ratios) < 4:
+        return None
+    return all(abs(ratio - ratios[0]) <= abs(ratios[0]) * tiny for ratio in ratios)
 
 
-def _ratios(numbers: Reals, f: Node, g: Node, names: frozenset[str]) -> list[Any]:
-    """Return f / g at each point where both are defined and not zero within their error bounds."""
-    nonzero = [at for at in evaluate(numbers, f, g, names) if abs(at.gold[0]) > at.gold[1] and at.answer[0]]
-    return [at.answer[0] / at.gold[0] for at in nonzero]
-
-
-def _constant_modulo(prime: int, f: Node, g: Node, names: frozenset[str]) -> bool:
-    """Return whether f / g is the same number modulo ``prime`` at three or more points."""
-    numbers, ratios = Modular(prime), []
-    for point in points(names):
+def _constant_modulo(pair: _Pair) -> bool | None:
+    """Return whether answer / gold is the same number modulo a prime at three or more points; None if at fewer."""
+    numbers, ratios = Modular(pair.seed), []
+    for point in (*integer_points(pair.names, pair.seed), *small_integer_points(pair.names, pair.seed)):
+        pair.work.spend(pair.weight)
         try:
-            top, bottom = numbers.run(f, point), numbers.run(g, point)
+            top, bottom = numbers.run(pair.answer, point), numbers.run(pair.gold, point)
             if not top and not bottom:
                 continue  # the point solves both equations and says nothing about the factor
-            ratios.append(top * numbers.inverse(bottom) % prime)
+            ratios.append(top * numbers.inverse(bottom) % numbers.prime)
         except _NO_VALUE:
             continue
-    return len(ratios) >= 3 and ratios[0] != 0 and len(set(ratios)) == 1
+        if len(ratios) >= 5:
+            break
+    return None if len(ratios) < 3 else ratios[0] != 0 and len(set(ratios)) == 1

@@ -6,7 +6,8 @@ A node is a tuple of its kind and its parts.
 |---|---|
 | ("num", Fraction) ("sym", name) ("const", "pi" "e" "i") | atoms |
 | ("add", a, b) ("mul", a, b) ("div", a, b) ("neg", a) ("pow", a, b) | arithmetic |
-| ("root", n, a) ("fn", name, a) ("log", base, a) ("fact", a) ("binom", n, k) | functions |
+| ("root", n, a) ("fn", name, a) ("log", base, a) ("fact", a) ("fact2", a) ("binom", n, k) | functions; fact2 is !! |
+| ("call", "max" "min" "gcd" "lcm" "mod", a, b, ...) | functions of several arguments; mod is the remainder |
 | ("inf",) | infinity |
 | ("deg", a) ("pct", a) | a degree or percent mark, whose value depends on the policy |
 
@@ -40,7 +41,9 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _FUNCTION_NAMES = "sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh ln exp log lg sqrt abs floor ceil"
-_FUNCTIONS = frozenset(_FUNCTION_NAMES.split())
+_OTHER_NAMES = {"asin": "arcsin", "acos": "arccos", "atan": "arctan"}
+_CALLS = frozenset(["max", "min", "gcd", "lcm"])
+_FUNCTIONS = frozenset([*_FUNCTION_NAMES.split(), *_OTHER_NAMES, *_CALLS])
 _GREEK_NAMES = (
     "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi rho sigma tau "
     "upsilon phi varphi chi psi omega Gamma Delta Theta Lambda Xi Sigma Phi Psi Omega ell"
@@ -50,9 +53,12 @@ _GREEK_LETTERS = {"α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "θ
                   "φ": "phi", "ω": "omega", "σ": "sigma", "τ": "tau", "ρ": "rho"}  # fmt: skip
 _TIMES = frozenset(["\\cdot", "\\times", "*", "×", "·", "⋅", "\\ast", "∗"])
 _OVER = frozenset(["/", "\\div", "÷", "∕"])
+_REMAINDER = frozenset(["\\bmod", "\\mod"])
 _PAIRS = {"(": ")", "[": "]", "{": "}", "|": "|", "\\lvert": "\\rvert", "\\lfloor": "\\rfloor", "\\lceil": "\\rceil",
           "⌊": "⌋", "⌈": "⌉", "\\{": "\\}"}  # fmt: skip
 _WRAPPED = {"|": "abs", "\\lvert": "abs", "\\lfloor": "floor", "⌊": "floor", "\\lceil": "ceil", "⌈": "ceil"}
+_TEXT_COMMANDS = frozenset(["text", "operatorname", "mathrm", "mathbf", "mathit", "mathsf", "rm", "bf"])
+_TEXT_ARGUMENT = re.compile(r"\s*(?:\{\s*([A-Za-z]+)\s*\}|([A-Za-z])(?![A-Za-z]))")
 _PRODUCT_LETTERS = re.compile(r"[A-Za-z]{1,2}|[abcd]{3}|[klmn]{3}|[pqrst]{3}|[uvwxyz]{3}")
 _NAMED = {"pi": ("const", "pi"), "infty": ("inf",), "infinity": ("inf",), "imath": ("const", "i")}
 
@@ -94,7 +100,7 @@ def _tokens(text: str) -> list[tuple[str, str]]:
             raise Unreadable(f"cannot read {text[position : position + 10]!r}")
         position = match.end()
         kind, word = str(match.lastgroup), str(match[match.lastgroup or 0])
-        if kind == "command" and word in ("text", "operatorname"):
+        if kind == "command" and word in _TEXT_COMMANDS:
             position = _read_text(text, position, tokens)
         elif kind == "letters":
             tokens += _letters(word)
@@ -135,11 +141,12 @@ def _letters(word: str) -> list[tuple[str, str]]:
 
 
 def _read_text(text: str, position: int, tokens: list[tuple[str, str]]) -> int:
-    r"""Read the argument of \text or \operatorname: one letter or a function; return the position after it."""
-    match = re.compile(r"\s*\{\s*([A-Za-z]+)\s*\}").match(text, position)
-    if match is None or (len(match[1]) > 1 and match[1] not in _FUNCTIONS):
+    r"""Read the argument of \text or \mathrm: one letter or a function; return the position after it."""
+    match = _TEXT_ARGUMENT.match(text, position)
+    word = match[1] or match[2] if match else ""
+    if match is None or (len(word) > 1 and word not in _FUNCTIONS):
         raise Unreadable("words")
-    tokens.append(("fn", match[1]) if match[1] in _FUNCTIONS else ("sym", match[1]))
+    tokens.append(("fn", word) if word in _FUNCTIONS else ("sym", word))
     return match.end()
 
 
@@ -203,23 +210,28 @@ class _Parser:
             elif self.tokens[self.at][0] == "op" and self.word in _OVER:
                 self.at += 1
                 node = ("div", node, self.signed_factor())
+            elif self.tokens[self.at][0] == "op" and self.word in _REMAINDER:
+                self.at += 1
+                node = ("call", "mod", node, self.signed_factor())
             elif self.starts_factor():
                 node = self.neighbours(node)
             else:
                 return node
 
     def neighbours(self, node: Node) -> Node:
-        r"""Read a factor that follows ``node`` without an operator.
+        r"""Read a factor that follows ``node`` without an operator, as a product.
 
-        4\frac{2}{3} is a mixed number, 4 + 2/3; any other pair is a product. A number after a factor (2 3, x 3) is
-        ambiguous and unreadable, except after a closing bracket.
+        A number after a factor (2 3, x 3) is ambiguous and unreadable, except after a closing bracket, and as the base
+        of a power after a letter (n 2^n).
         """
-        if self.tokens[self.at][0] == "num" and self.tokens[self.at - 1][1] not in (")", "}", "]"):
+        if self.tokens[self.at][0] == "num" and not self.number_may_follow():
             raise Unreadable("a number follows a factor without an operator")
-        right = self.factor()
-        is_integer = node[0] == "num" and node[1].denominator == 1
-        is_proper = right[0] == "div" and right[1][0] == right[2][0] == "num" and 0 < right[1][1] < right[2][1]
-        return ("add", node, right) if is_integer and is_proper else ("mul", node, right)
+        return ("mul", node, self.factor())
+
+    def number_may_follow(self) -> bool:
+        """Return whether the number at the current position may follow the previous token without an operator."""
+        kind, word = self.tokens[self.at - 1]
+        return word in (")", "}", "]") or (kind == "sym" and self.tokens[self.at + 1] in (("op", "^"), ("op", "**")))
 
     def signed_factor(self) -> Node:
         return ("neg", self.factor()) if self.accept("-") else self.factor()
@@ -233,13 +245,21 @@ class _Parser:
         return kind == "op" and (word in ("\\frac", "\\binom") or (word in _PAIRS and word != "\\{"))
 
     def factor(self) -> Node:
-        """Read an atom with its factorials, marks and exponent."""
+        r"""Read an atom with its factorials, marks and exponent, or a mixed number: 4\frac{2}{3} is 4 + 2/3."""
+        if self.tokens[self.at][0] == "num" and self.tokens[self.at + 1] == ("op", "\\frac"):
+            return self.mixed_number(self.atom())
         node = self.postfix(self.atom())
         if self.accept("^", "**"):
             if self.degree_mark():
                 return self.postfix(("deg", node))
             node = self.postfix(("pow", node, self.exponent()))
         return node
+
+    def mixed_number(self, whole: Node) -> Node:
+        """Read the fraction after a number: its sum with an integer if it is a proper fraction, else the product."""
+        right = self.factor()
+        is_proper = right[0] == "div" and right[1][0] == right[2][0] == "num" and 0 < right[1][1] < right[2][1]
+        return ("add" if is_proper and whole[1].denominator == 1 else "mul", whole, right)
 
     def degree_mark(self) -> bool:
         r"""Read \circ or {\circ} in an exponent, if it is there."""
@@ -260,7 +280,9 @@ class _Parser:
     def postfix(self, node: Node) -> Node:
         while self.tokens[self.at][0] == "op":
             if self.accept("!"):
-                node = ("fact", node)
+                node = ("fact2" if self.accept("!") else "fact", node)
+                if self.word == "!":
+                    raise Unreadable("a triple factorial")
             elif self.accept("%", "\\%"):
                 node = ("pct", node)
             elif self.accept("°", "\\degree", "\\degrees"):
@@ -340,8 +362,11 @@ class _Parser:
         return name
 
     def function(self, name: str) -> Node:
+        name = _OTHER_NAMES.get(name, name)
         if name == "sqrt":
             return self.root()
+        if name in _CALLS:
+            return self.call(name)
         base: Node | None = None
         if name in ("log", "lg", "ln"):
             base = {"ln": ("const", "e"), "lg": ("num", Fraction(10))}.get(name)
@@ -355,6 +380,17 @@ class _Parser:
             return ("fn", "arc" + name, inside)
         node: Node = ("fn", name, inside) if base is None else ("log", base, inside)
         return node if power is None else ("pow", node, power)
+
+    def call(self, name: str) -> Node:
+        """Read the arguments of a function of several arguments."""
+        closing = next((pair[1] for pair in (("(", ")"), ("\\{", "\\}")) if self.accept(pair[0])), None)
+        if closing is None:
+            raise Unreadable(f"the arguments of {name} are missing")
+        arguments = [self.sum()]
+        while self.accept(","):
+            arguments.append(self.sum())
+        self.expect(closing)
+        return ("call", name, *arguments)
 
     def root(self) -> Node:
         index: Node = ("num", Fraction(2))

@@ -5,46 +5,99 @@ from __future__ import annotations
 import cmath
 import decimal
 import math
+import random
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from marft_envs.mathematics.grader.tree_value import (
-    MAX_FACTORIAL,
     Node,
     Reals,
     Unknown,
-    bounded_integer,
     integer,
     signed_power,
     signed_root,
+    whole_number,
 )
 
-# Each prime is 1 modulo 4, so -1 has a square root, which represents i. The roots are values of this mapping.
-PRIMES = {2**61 - 31: 583529827753931384, 2**89 - 31: 91917684975519951292599774}
-_PI = "3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534211706798"
-CONTEXT = decimal.Context(
-    prec=60, Emax=10**15, Emin=-(10**15), traps=[decimal.InvalidOperation, decimal.DivisionByZero, decimal.Overflow]
-)
+PRIME_BITS = 89
+MAX_EXPONENT_BITS = 64  # a longer exponent could be a multiple of p - 1 for many primes p
+MAX_FALLING = 100  # the largest k for which n over k is computed as a polynomial in n
+_SMALL_PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41)
+MAX_SERIES_DIGITS = 400  # exponential functions and logarithms of more digits are left to the symbolic worker
+
+
+def context(digits: int) -> decimal.Context:
+    """Return the context in which ``Decimals`` computes with this many digits."""
+    traps = [decimal.InvalidOperation, decimal.DivisionByZero, decimal.Overflow]
+    return decimal.Context(prec=digits, Emax=10**15, Emin=-(10**15), traps=traps)
+
+
+@lru_cache(maxsize=4096)
+def prime(seed: int) -> tuple[int, int]:
+    """Return (a prime p that is 1 modulo 4, a square root of -1 modulo p), drawn with a seed.
+
+    The prime has PRIME_BITS bits. There are 10^24 of them, so no answer can be written that is equal to the gold modulo
+    the prime without knowing the gold.
+    """
+    rng = random.Random(seed)
+    while True:
+        candidate = (rng.getrandbits(PRIME_BITS - 3) << 2) | (1 << (PRIME_BITS - 1)) | 1
+        if _is_prime(candidate):
+            break
+    while True:  # half of all numbers have no square root, and their power (p - 1) / 4 is one of -1
+        root = pow(rng.randrange(2, candidate), (candidate - 1) // 4, candidate)
+        if root * root % candidate == candidate - 1:
+            return candidate, root
+
+
+def _is_prime(number: int) -> bool:
+    """Return whether a number is prime, by the test of Miller and Rabin with 13 bases.
+
+    Up to 3 * 10^24 the test is exact (Sorenson and Webster, 2015, https://doi.org/10.1090/mcom/3134). A larger
+    composite number that passes it by chance is as good as a prime here.
+    """
+    if any(number % small == 0 for small in _SMALL_PRIMES):
+        return False
+    odd, twos = number - 1, 0
+    while odd % 2 == 0:
+        odd, twos = odd // 2, twos + 1
+    for base in _SMALL_PRIMES:
+        power = pow(base, odd, number)
+        if power in (1, number - 1):
+            continue
+        for _ in range(twos - 1):
+            power = power * power % number
+            if power == number - 1:
+                break
+        else:
+            return False
+    return True
 
 
 class Modular:
-    """Integers modulo a prime: fast, without rounding, for fractions, integer powers, factorials and i."""
+    """Integers modulo a prime: fast, without rounding, for fractions, integer powers, factorials and i.
 
-    def __init__(self, prime: int) -> None:
-        self.prime = prime
-        self.eps = 0
+    Args:
+        seed: The seed of the prime.
+    """
 
-    def num(self, value: Fraction) -> int:
+    def __init__(self, seed: int) -> None:
+        self.prime, self.root_of_minus_one = prime(seed)
+
+    def num(self, value: Fraction | int) -> int:
         return value.numerator * self.inverse(value.denominator) % self.prime
 
     def inverse(self, value: int) -> int:
+        if value == 1:
+            return 1
         if value % self.prime == 0:
             raise Unknown("division by zero")
         return pow(value, -1, self.prime)
 
     def run(self, node: Node, point: Mapping[str, Fraction]) -> int:
-        """Return the value of a tree at ``point`` modulo the prime.
+        """Return the value of a tree at a point with integers, modulo the prime.
 
         Raises:
             Unknown: The tree has a node that is not rational, or divides by a multiple of the prime.
@@ -55,13 +108,13 @@ class Modular:
         if kind == "sym":
             return self.num(point[node[1]])
         if node == ("const", "i"):
-            return PRIMES[self.prime]
+            return self.root_of_minus_one
         if kind == "pow":
-            return self._power(self.run(node[1], point), integer(node[2]))
-        if kind == "fact":
-            return math.factorial(bounded_integer(node[1])) % self.prime
-        if kind == "binom":
-            return math.comb(bounded_integer(node[1]), bounded_integer(node[2])) % self.prime
+            return self._power(self.run(node[1], point), integer(node[2], point))
+        if kind == "binom" and node[2][0] == "num" and node[2][1].denominator == 1 and node[1][0] != "num":
+            return self._binomial(self.run(node[1], point), int(node[2][1]))
+        if kind in ("fact", "fact2", "binom"):
+            return whole_number(node, point) % self.prime
         if kind not in ("add", "mul", "div", "neg"):
             raise Unknown(kind)
         values = [self.run(part, point) for part in node[1:]]
@@ -71,9 +124,20 @@ class Modular:
         return (a + b if kind == "add" else a * b if kind == "mul" else a * self.inverse(b)) % self.prime
 
     def _power(self, base: int, exponent: int) -> int:
+        if exponent.bit_length() > MAX_EXPONENT_BITS:
+            raise Unknown("a large exponent")
         if exponent < 0:
             base, exponent = self.inverse(base), -exponent
         return pow(base, exponent, self.prime)
+
+    def _binomial(self, top: int, bottom: int) -> int:
+        """Return the polynomial top (top - 1) ... (top - bottom + 1) / bottom!."""
+        if not 0 <= bottom <= MAX_FALLING:
+            raise Unknown("a large binomial")
+        falling = 1
+        for step in range(bottom):
+            falling = falling * (top - step) % self.prime
+        return falling * self.inverse(math.factorial(bottom)) % self.prime
 
 
 _FLOAT_FUNCTIONS: dict[str, Callable[[float], float]] = {
@@ -108,9 +172,6 @@ class Floats(Reals):
     def ln(self, value: float) -> float:
         return math.log(value)
 
-    def factorial(self, value: float) -> float:
-        return math.gamma(value + 1)
-
 
 class Complexes(Floats):
     """Complex floats with principal values, for expressions that contain i."""
@@ -135,45 +196,71 @@ class Complexes(Floats):
     def ln(self, value: Any) -> Any:
         return cmath.log(value)
 
-    def factorial(self, value: Any) -> Any:
-        if value.imag:
-            raise Unknown("factorial")
-        return complex(math.gamma(value.real + 1))
-
 
 class Decimals(Reals):
-    """Decimals of 60 digits: fractions, roots, powers, logarithms, pi and e; no trigonometric functions.
+    """Decimals: fractions, roots, powers, logarithms, pi and e; no trigonometric functions.
 
-    Use it inside ``decimal.localcontext(CONTEXT)``.
+    Use it inside ``decimal.localcontext(context(digits))``.
+
+    Args:
+        digits: The number of digits.
     """
 
-    eps = decimal.Decimal("1e-58")  # two digits fewer than the context's precision, for the error of exp and ln
+    def __init__(self, digits: int) -> None:
+        self.digits = digits
+        self.eps = decimal.Decimal(1).scaleb(2 - digits)  # two digits are left for the errors of exp and ln
 
     def num(self, value: Fraction) -> decimal.Decimal:
         return decimal.Decimal(value.numerator) / decimal.Decimal(value.denominator)
 
     def const(self, name: str) -> decimal.Decimal:
-        return {"pi": lambda: decimal.Decimal(_PI) + 0, "e": lambda: decimal.Decimal(1).exp()}[name]()
+        if name == "pi":
+            return pi(self.digits) + 0
+        self._check_series()
+        return {"e": decimal.Decimal(1).exp}[name]()
 
     def fn(self, name: str, value: decimal.Decimal) -> decimal.Decimal:
+        self._check_series()
         if name == "exp":
             return value.exp()
         raise Unknown(name)
 
     def power(self, base: decimal.Decimal, exponent: decimal.Decimal, node: Node) -> decimal.Decimal:
-        if base < 0 and exponent != exponent.to_integral_value():
+        if exponent == exponent.to_integral_value():
+            return base**exponent
+        self._check_series()
+        if base < 0:
             return signed_power(node[2], base, lambda size: size**exponent)
         return base**exponent
 
     def root(self, index: int, value: decimal.Decimal) -> decimal.Decimal:
         if index == 2:
             return value.sqrt()
+        self._check_series()
         return signed_root(index, value, lambda size: size ** (decimal.Decimal(1) / index))
 
     def ln(self, value: decimal.Decimal) -> decimal.Decimal:
+        self._check_series()
         return value.ln()
 
-    def factorial(self, value: decimal.Decimal) -> decimal.Decimal:
-        if value != value.to_integral_value() or not 0 <= value <= MAX_FACTORIAL:
-            raise Unknown("factorial")
-        return decimal.Decimal(math.factorial(int(value))) + 0
+    def _check_series(self) -> None:
+        if self.digits > MAX_SERIES_DIGITS:
+            raise Unknown("a function with this many digits")
+
+
+@lru_cache(maxsize=16)
+def pi(digits: int) -> decimal.Decimal:
+    """Return pi with this many digits, by the formula of Machin: pi = 16 arctan(1/5) - 4 arctan(1/239)."""
+    one = 10 ** (digits + 10)
+    return decimal.Decimal(16 * _arctan_of_inverse(5, one) - 4 * _arctan_of_inverse(239, one)).scaleb(-digits - 10)
+
+
+def _arctan_of_inverse(number: int, one: int) -> int:
+    """Return arctan(1 / number) as a multiple of 1 / one, by its power series."""
+    power = total = one // number
+    divisor, sign = 3, -1
+    while power:
+        power //= number * number
+        total += sign * (power // divisor)
+        divisor, sign = divisor + 2, -sign
+    return total

@@ -108,6 +108,6 @@ def _compare_equations(pairs: Pairs, a: Shape, g: Shape) -> Decision:
     sides = [[tree_of(part) for part in shape.parts] for shape in (a, g)]
     (a1, a2), (g1, g2) = sides
     if a1 and a2 and g1 and g2:
-        same_lines = proportional(("add", a1, ("neg", a2)), ("add", g1, ("neg", g2)))
+        same_lines = proportional(("add", a1, ("neg", a2)), ("add", g1, ("neg", g2)), pairs.work)
         return decision(same_lines, "neither equation is a multiple of the other")
     return pairs.worker(" = ".join(a.parts), " = ".join(g.parts))

@@ -13,6 +13,7 @@ from marft_envs.mathematics.grader.answer_extraction import extract, final_part
 from marft_envs.mathematics.grader.equality import compare
 from marft_envs.mathematics.grader.grading_policy import DEFAULT_POLICY, GradingPolicy
 from marft_envs.mathematics.grader.number import parse_number
+from marft_envs.mathematics.grader.sample_points import Point
 from marft_envs.mathematics.grader.symbolic.worker_pool import Comparison, WorkerFault, WorkerPool, shared_pool
 from marft_envs.mathematics.grader.tree_value import Node
 from marft_envs.verdict import Verdict
@@ -115,7 +116,7 @@ class _Postpones:
 
     isolation = ""
 
-    def trees(self, answer: Node, gold: Node) -> bool | None:
+    def trees(self, answer: Node, gold: Node, points: list[Point], digits: int) -> bool | None:
         raise _NeedsWorker
 
     def latex(self, answer: str, gold: str) -> bool | None:
@@ -130,11 +131,11 @@ class _UsesWorker:
         self.remaining_s = pool.limit_s
         self.isolation = ""
 
-    def trees(self, answer: Node, gold: Node) -> bool | None:
-        return self._result(self.pool.compare("trees", answer, gold, self.remaining_s))
+    def trees(self, answer: Node, gold: Node, points: list[Point], digits: int) -> bool | None:
+        return self._result(self.pool.compare_trees(answer, gold, points, digits, self.remaining_s))
 
     def latex(self, answer: str, gold: str) -> bool | None:
-        return self._result(self.pool.compare("latex", answer, gold, self.remaining_s))
+        return self._result(self.pool.compare_latex(answer, gold, self.remaining_s))
 
     def _result(self, comparison: Comparison) -> bool | None:
         self.isolation = comparison.isolation

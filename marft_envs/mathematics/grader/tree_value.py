@@ -9,15 +9,18 @@ Only the standard library is imported, because the symbolic worker loads this fi
 
 from __future__ import annotations
 
-import decimal
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 Node = tuple[Any, ...]
 MAX_FACTORIAL = 5_000
-MAX_POWER_BITS = 4_096
+MAX_BITS = 8_192
+_KEEP_ZERO = frozenset(["sin", "tan", "arcsin", "arctan", "sinh", "tanh", "exp"])
+"""Functions whose relative error is small, also near 0."""
+_EXACT_FUNCTIONS: dict[str, Callable[[Fraction], Any]] = {"abs": abs, "floor": math.floor, "ceil": math.ceil}
 
 
 class Unknown(ArithmeticError):
@@ -28,24 +31,47 @@ class TooCostly(Unknown):
     """The tree contains a factorial, power or tower of powers beyond the bounds."""
 
 
-def integer(node: Node) -> int:
-    """Return the value of a tree without symbols as an int.
+def integer(node: Node, point: Mapping[str, Fraction] | None = None) -> int:
+    """Return the exact value of a tree at ``point`` as an int.
 
     Raises:
         Unknown: The value is not an integer, or is too costly to compute.
     """
-    value = exact(node)
+    value = exact(node, point)
     if value.denominator != 1:
         raise Unknown("not an integer")
     return value.numerator
 
 
-def bounded_integer(node: Node) -> int:
+def bounded_integer(node: Node, point: Mapping[str, Fraction] | None = None) -> int:
     """Return the integer value of a tree, from 0 to MAX_FACTORIAL; raise TooCostly for any other integer."""
-    number = integer(node)
+    number = integer(node, point)
     if not 0 <= number <= MAX_FACTORIAL:
         raise TooCostly(f"factorial or binomial of {'a large' if number > 0 else 'a negative'} number")
     return number
+
+
+@lru_cache(maxsize=256)
+def factorial(number: int, step: int = 1) -> int:
+    """Return number (number - step) (number - 2 step) ...: the factorial for step 1, the double factorial for 2."""
+    return math.factorial(number) if step == 1 else math.prod(range(number, 0, -step))
+
+
+def whole_number(node: Node, point: Mapping[str, Fraction] | None = None) -> int:
+    """Return the value of a factorial, double factorial or binomial at ``point``.
+
+    Raises:
+        Unknown: An operand is not an integer, or it is the binomial of a smaller number over a larger one, whose value
+            0 at every small point would prove nothing.
+        TooCostly: An operand is negative or larger than MAX_FACTORIAL.
+    """
+    top = bounded_integer(node[1], point)
+    if node[0] != "binom":
+        return factorial(top, 1 if node[0] == "fact" else 2)
+    bottom = bounded_integer(node[2], point)
+    if bottom > top:
+        raise Unknown("a binomial that is zero")
+    return math.comb(top, bottom)
 
 
 def exact(node: Node, point: Mapping[str, Fraction] | None = None) -> Fraction:
@@ -57,45 +83,71 @@ def exact(node: Node, point: Mapping[str, Fraction] | None = None) -> Fraction:
 
     Raises:
         Unknown: The tree is not rational, has an unknown symbol, or divides by zero.
-        TooCostly: A power has more than MAX_POWER_BITS bits, or a factorial is too large.
+        TooCostly: A value has more than MAX_BITS bits, or a factorial is too large.
     """
     kind = node[0]
     if kind == "num":
         return Fraction(node[1])
     if kind == "sym" and point and node[1] in point:
         return point[node[1]]
-    if kind == "fact":
-        number = bounded_integer(node[1])
-        if number > 400:  # 400! has 869 digits; larger ones are left to the number systems with limited precision
-            raise TooCostly("a large factorial")
-        return Fraction(math.factorial(number))
-    if kind == "pow":
-        base, power = exact(node[1], point), integer(node[2])
-        # Estimate the size before computing: (10^9)^(10^9) would never finish.
-        size = max(base.numerator.bit_length(), base.denominator.bit_length())
-        if abs(power) * size > MAX_POWER_BITS:
-            raise TooCostly("a large power")
-        if base == 0 and power < 0:
-            raise Unknown("division by zero")
-        return base**power
-    if kind not in ("add", "mul", "div", "neg"):
+    if kind in ("fact", "fact2", "binom"):
+        value = Fraction(whole_number(node, point))
+    elif kind == "pow":
+        value = _exact_power(exact(node[1], point), integer(node[2], point))
+    elif kind == "fn" and node[1] in _EXACT_FUNCTIONS:
+        value = Fraction(_EXACT_FUNCTIONS[node[1]](exact(node[2], point)))
+    elif kind == "call":
+        value = _exact_call(node[1], [exact(part, point) for part in node[2:]])
+    elif kind in ("add", "mul", "div", "neg"):
+        value = _exact_operation(kind, [exact(part, point) for part in node[1:]])
+    else:
         raise Unknown(kind)
-    values = [exact(part, point) for part in node[1:]]
+    if value.numerator.bit_length() + value.denominator.bit_length() > MAX_BITS:
+        raise TooCostly("a large number")
+    return value
+
+
+def _exact_operation(kind: str, values: list[Fraction]) -> Fraction:
     if kind == "neg":
         return -values[0]
-    if kind == "div" and values[1] == 0:
-        raise Unknown("division by zero")
     a, b = values
+    if kind == "div" and b == 0:
+        raise Unknown("division by zero")
     return a + b if kind == "add" else a * b if kind == "mul" else a / b
 
 
+def _exact_power(base: Fraction, power: int) -> Fraction:
+    # Estimate the size before computing: (10^9)^(10^9) would never finish.
+    if abs(power) * max(base.numerator.bit_length(), base.denominator.bit_length()) > MAX_BITS and abs(base) != 1:
+        raise TooCostly("a large power")
+    if base == 0 and power < 0:
+        raise Unknown("division by zero")
+    return Fraction(-1 if base == -1 and power % 2 else 1) if abs(base) == 1 else base**power
+
+
+def _exact_call(name: str, values: list[Fraction]) -> Fraction:
+    """Return the value of a function of several arguments: max, min, gcd, lcm, or mod (the remainder)."""
+    if name in ("max", "min"):
+        return max(values) if name == "max" else min(values)
+    if any(value.denominator != 1 for value in values):
+        raise Unknown("not an integer")
+    numbers = [value.numerator for value in values]
+    if name == "mod":
+        if numbers[1] <= 0:
+            raise Unknown("a modulus that is not positive")
+        return Fraction(numbers[0] % numbers[1])
+    return Fraction(math.gcd(*numbers) if name == "gcd" else math.lcm(*numbers))
+
+
 def is_rational(node: Node) -> bool:
-    """Return whether a tree consists of fractions, symbols, i, integer powers, factorials and binomials only."""
+    """Return whether a tree consists of fractions, symbols, i, powers, factorials, binomials and functions of these."""
     if node[0] in ("num", "sym") or node == ("const", "i"):
         return True
-    if node[0] == "pow":
-        return is_rational(node[1]) and not symbols(node[2]) and is_rational(node[2])
-    return node[0] in ("add", "mul", "div", "neg", "fact", "binom") and all(map(is_rational, node[1:]))
+    if node[0] == "fn":
+        return node[1] in _EXACT_FUNCTIONS and is_rational(node[2])
+    if node[0] not in ("add", "mul", "div", "neg", "pow", "fact", "fact2", "binom", "call"):
+        return False
+    return all(is_rational(part) for part in node[1:] if isinstance(part, tuple))
 
 
 def symbols(node: Node) -> frozenset[str]:
@@ -105,26 +157,9 @@ def symbols(node: Node) -> frozenset[str]:
     return frozenset().union(*(symbols(part) for part in node[1:] if isinstance(part, tuple)))
 
 
-def costly(node: Node) -> bool:
-    """Return whether a tree contains a constant power, factorial or binomial too large to compute with all digits.
-
-    A symbolic exponent is not costly: it is a small number at each of the comparison points.
-    """
-    if node[0] in ("fact", "binom", "pow") and not symbols(node[-1] if node[0] == "pow" else node[1]):
-        try:
-            size = abs(exact(node[-1] if node[0] == "pow" else node[1]))
-        except TooCostly:
-            return True
-        except Unknown:
-            size = Fraction(0)
-        if size > (10**4 if node[0] == "pow" else MAX_FACTORIAL):
-            return True
-    return any(costly(part) for part in node[1:] if isinstance(part, tuple))
-
-
 def has(node: Node, *kinds: str) -> bool:
     """Return whether a tree contains a node whose kind, or constant or function name, is one of ``kinds``."""
-    if node[0] in kinds or (node[0] in ("const", "fn") and node[1] in kinds):
+    if node[0] in kinds or (node[0] in ("const", "fn", "call") and node[1] in kinds):
         return True
     return any(has(part, *kinds) for part in node[1:] if isinstance(part, tuple))
 
@@ -137,13 +172,14 @@ class Reals:
     error, ``abs(value) * eps``. Constant factors such as 4, 8 and 16 cover library functions that are less accurate
     than half a unit in the last place.
 
-    A subclass defines ``eps`` and the methods from ``num`` to ``factorial``. They raise ``Unknown`` or an
+    A subclass defines ``eps`` and the methods from ``num`` to ``ln``. They raise ``Unknown`` or an
     ``ArithmeticError`` or ``ValueError`` of their library if there is no value.
 
     Attributes:
         eps: A bound on the relative rounding error of one operation.
         exact_sums: False as soon as a sum has absorbed a nonzero summand, as 1 + 10^-80 does with 60 digits. Such
-            values may agree to all digits and still differ, so their equality is undecided.
+            values may agree to all digits and still differ, so they are no evidence of equality. The caller sets it to
+            True before each point.
     """
 
     eps: Any
@@ -155,7 +191,6 @@ class Reals:
     def power(self, base: Any, exponent: Any, node: Node) -> Any: ...
     def root(self, index: int, value: Any) -> Any: ...
     def ln(self, value: Any) -> Any: ...
-    def factorial(self, value: Any) -> Any: ...
 
     def run(self, node: Node, point: Mapping[str, Fraction]) -> tuple[Any, Any]:
         """Evaluate a tree.
@@ -179,6 +214,12 @@ class Reals:
             value = self.const(node[1])
         elif kind == "fn":
             return self._function(node[1], *self.run(node[2], point))
+        elif kind in ("fact", "fact2", "binom"):
+            value = self.num(Fraction(whole_number(node, point)))
+        elif kind == "call":
+            value = self.num(exact(node, point))
+        elif kind == "inf":
+            raise Unknown("infinity")
         else:
             return self._operation(kind, node, [self.run(part, point) for part in node[1:]])
         return value, abs(value) * self.eps
@@ -206,7 +247,7 @@ class Reals:
         return self._higher(kind, node, a, ea, b, eb)
 
     def _higher(self, kind: str, node: Node, a: Any, ea: Any, b: Any, eb: Any) -> tuple[Any, Any]:
-        """Evaluate powers, roots, logarithms, factorials and binomials of operands a and b with errors ea and eb."""
+        """Evaluate powers, roots and logarithms of operands a and b with errors ea and eb."""
         if kind == "pow":
             if a == 0 and ea == 0:
                 return self._power_of_zero(b)
@@ -230,13 +271,6 @@ class Reals:
             value = self.ln(b) / bottom
             # d(ln b) = db / b; the quotient rule for ln b / ln a gives the rest
             return value, (eb / abs(b) + abs(value) * ea / abs(a)) / abs(bottom) + (abs(value) + 1) * 8 * self.eps
-        if kind == "fact":
-            value = self.factorial(a)
-            # The derivative of ln(a!) is digamma(a + 1), whose size is below 10 for a from 0 to MAX_FACTORIAL.
-            return value, abs(value) * (self.eps * 16 + 10 * ea)
-        if kind == "binom":
-            value = self.factorial(a) / (self.factorial(b) * self.factorial(a - b))
-            return value, abs(value) * (self.eps * 48 + 20 * (ea + eb))
         raise Unknown(kind)
 
     def _power_of_zero(self, exponent: Any) -> tuple[Any, Any]:
@@ -264,7 +298,8 @@ class Reals:
         slope = abs(value) if name == "exp" else 1 + abs(value) * abs(value)
         if name in ("arcsin", "arccos"):  # 1 / sqrt(1 - a^2), which is unbounded near -1 and 1
             slope = 1 / max(abs(1 - a * a), self.eps) ** (self.num(Fraction(1, 2)))
-        return value, ea * slope * 2 + (abs(value) + 1) * 8 * self.eps
+        own = abs(value) if name in _KEEP_ZERO else abs(value) + 1
+        return value, ea * slope * 2 + own * 8 * self.eps
 
 
 def signed_root(index: int, value: Any, root: Callable[[Any], Any]) -> Any:
@@ -302,36 +337,17 @@ def signed_power(exponent: Node, base: Any, power: Callable[[Any], Any]) -> Any:
     return power(-base) * (-1 if value.numerator % 2 else 1)
 
 
-def points(names: Iterable[str]) -> list[dict[str, Fraction]]:
-    """Return the eight points at which two expressions are compared; one empty point if there are no symbols.
-
-    Two points have positive fractions, for logarithms and roots. Two have fractions of both signs, which distinguish
-    sqrt(x^2) from x. Four have small positive integers, for factorials and binomials. The fractions have large prime
-    denominators, so that no simple identity holds at them by chance. The points depend on the names alone, so
-    verdicts are reproducible.
-    """
-    ordered = sorted(names)
-    if not ordered:
-        return [{}]
-    values: list[dict[str, Fraction]] = [{} for _ in range(8)]
-    for number, name in enumerate(ordered):
-        step = Fraction(7919 * (number + 1) % 104_729, 104_729)
-        sign = -1 if number % 2 else 1
-        values[0][name] = Fraction(1013, 1009) + step * 2
-        values[1][name] = Fraction(331, 997) + step * 5 / 3
-        values[2][name] = sign * (Fraction(-1511, 1009) - step)
-        values[3][name] = sign * (Fraction(701, 1013) + step * 2)
-        for k in range(4):
-            values[4 + k][name] = Fraction(k + 2 + (number * (3 + k)) % 7)
-    return values
-
-
-def agree(a: tuple[Any, Any], b: tuple[Any, Any]) -> bool | None:
+def agree(a: tuple[Any, Any], b: tuple[Any, Any], tiny: Any) -> bool | None:
     """Return whether two values, each (value, error bound), are equal.
 
+    Args:
+        a: A value.
+        b: Another value.
+        tiny: The largest relative error with which equality is certain; see ``tree_cost.digits_needed``.
+
     Returns:
-        False if they differ by more than their errors allow. True if they agree and the errors are so small that 30
-        or more digits are certain. None if the errors are too large to decide, as always with floats.
+        False if they differ by more than their errors allow. True if they agree and the errors are small enough. None
+        if the errors are too large to decide, as always with floats.
     """
     difference, error = abs(a[0] - b[0]), a[1] + b[1]
     if difference != difference or error != error:  # NaN
@@ -339,6 +355,5 @@ def agree(a: tuple[Any, Any], b: tuple[Any, Any]) -> bool | None:
     if difference > 8 * error:
         return False
     size = max(abs(a[0]), abs(b[0]))
-    tiny = type(size)("1e-30") if isinstance(size, decimal.Decimal) else type(size)(1e-30)
     # The second condition is for two values that are zero within their errors: no relative error exists for them.
     return True if error <= size * tiny or (size <= 8 * error and error < tiny) else None

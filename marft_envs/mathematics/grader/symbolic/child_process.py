@@ -22,7 +22,7 @@ from math_verify import LatexExtractionConfig
 
 tree_value: Any = sys.modules["marft_tree_value"]
 logging.disable(logging.CRITICAL)
-mpmath.mp.dps = 60
+GUARD_DIGITS = 30
 _CONFIG = [
     LatexExtractionConfig(
         boxed_match_priority=0,
@@ -45,24 +45,29 @@ def run(request: dict[str, Any], gold_done: Callable[[], None]) -> bool | None:
         Whether the two are equal, or None if that cannot be decided.
     """
     if request["op"] == "trees":
-        return same_trees(_tree(request["answer"]), _tree(request["gold"]), gold_done)
+        points = [{name: Fraction(value) for name, value in point.items()} for point in request["points"]]
+        return same_trees(_tree(request["answer"]), _tree(request["gold"]), points, request["digits"], gold_done)
     return same_latex(request["answer"], request["gold"], gold_done)
 
 
-def same_trees(answer: Any, gold: Any, gold_done: Callable[[], None]) -> bool | None:
-    """Compare two trees at the points of ``tree_value.points``, as ``expression_equality`` does with decimals."""
-    names = tree_value.symbols(answer) | tree_value.symbols(gold)
-    numbers = Mpmath(tree_value.has(answer, "i") or tree_value.has(gold, "i"))
-    golds = [_value(numbers, gold, point) for point in tree_value.points(names)]
-    gold_done()
-    agreements = []
-    for point, gold_value in zip(tree_value.points(names), golds, strict=True):
-        answer_value = _value(numbers, answer, point)
-        if answer_value and gold_value:
-            agreements.append(tree_value.agree(answer_value, gold_value))
-    if False in agreements:
-        return False
-    return True if len(agreements) >= (4 if names else 1) and all(agreements) and numbers.exact_sums else None
+def same_trees(
+    answer: Any, gold: Any, points: list[dict[str, Fraction]], digits: int, gold_done: Callable[[], None]
+) -> bool | None:
+    """Compare two trees at points to a number of digits, as ``expression_equality`` does with decimals."""
+    with mpmath.workdps(digits + GUARD_DIGITS):
+        numbers = Mpmath(tree_value.has(answer, "i") or tree_value.has(gold, "i"))
+        golds = [_value(numbers, gold, point) for point in points]
+        gold_done()
+        tiny, agreed = mpmath.mpf(10) ** -digits, 0
+        for point, (gold_value, clean) in zip(points, golds, strict=True):
+            answer_value, answer_clean = _value(numbers, answer, point)
+            if answer_value is None or gold_value is None:
+                continue
+            same = tree_value.agree(answer_value, gold_value, tiny)
+            if same is False:
+                return False
+            agreed += bool(same) and clean and answer_clean
+    return True if agreed >= (4 if points != [{}] else 1) else None
 
 
 def same_latex(answer: str, gold: str, gold_done: Callable[[], None]) -> bool | None:
@@ -93,12 +98,14 @@ def _equal_to_30_digits(answer: Any, gold: Any) -> bool:
     return bool(abs(a - b) <= abs(b) * sympy.Float("1e-30", 50))
 
 
-def _value(numbers: Mpmath, tree: Any, point: dict[str, Fraction]) -> Any:
-    """Return (value, error bound), or None if the tree has no value at ``point``."""
+def _value(numbers: Mpmath, tree: Any, point: dict[str, Fraction]) -> tuple[Any, bool]:
+    """Return ((value, error bound), whether no sum has absorbed a summand); None in place of both without a value."""
+    numbers.exact_sums = True
     try:
-        return numbers.run(tree, point)
+        value = numbers.run(tree, point)
     except (ArithmeticError, ValueError, TypeError, KeyError, AttributeError, mpmath.libmp.NoConvergence):
-        return None
+        return None, False
+    return value, numbers.exact_sums
 
 
 def _tree(data: Any) -> Any:
@@ -109,11 +116,11 @@ def _tree(data: Any) -> Any:
 
 
 class Mpmath(tree_value.Reals):  # type: ignore[misc]
-    """mpmath numbers of 60 digits with all functions; complex if the expressions contain i, else real."""
+    """mpmath numbers of the working precision with all functions; complex if the expressions contain i, else real."""
 
     def __init__(self, is_complex: bool) -> None:
         self.is_complex = is_complex
-        self.eps = mpmath.mpf(10) ** -58
+        self.eps = mpmath.mpf(10) ** (2 - mpmath.mp.dps)
 
     def num(self, value: Fraction) -> Any:
         return mpmath.mpf(value.numerator) / value.denominator
@@ -139,11 +146,6 @@ class Mpmath(tree_value.Reals):  # type: ignore[misc]
 
     def ln(self, value: Any) -> Any:
         return self._real(mpmath.log(value))
-
-    def factorial(self, value: Any) -> Any:
-        if abs(value) > tree_value.MAX_FACTORIAL:
-            raise tree_value.TooCostly("a large factorial")
-        return mpmath.gamma(value + 1)
 
     def _real(self, value: Any) -> Any:
         if isinstance(value, mpmath.mpc) and not self.is_complex:

@@ -10,7 +10,7 @@ Messages on standard input and output are JSON objects, one per line:
 |---|---|
 | first input | paths: the entries of sys.path |
 | first output | ready; missing: the module that could not be imported; isolation: the confinement of the child |
-| request | op: "trees" or "latex"; answer; gold; limit_s |
+| request | op: "trees" or "latex"; answer; gold; limit_s; for trees also points and digits |
 | reply | status; result; phase |
 
 status: "ok", "timeout", "starved" (a time-out in which the child got little CPU time), "memory" or "died". phase:

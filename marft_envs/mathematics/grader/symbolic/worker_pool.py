@@ -24,6 +24,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from marft_envs.mathematics.grader.sample_points import Point
+from marft_envs.mathematics.grader.tree_value import Node
+
 LIMIT_S = 2.0
 START_LIMIT_S = 180.0
 GRACE_S = 1.0  # a worker that has not replied this long after the limit has failed
@@ -169,13 +172,32 @@ class WorkerPool:
         with self._borrowed() as worker:
             return worker.isolation
 
-    def compare(self, op: str, answer: Any, gold: Any, limit_s: float | None = None) -> Comparison:
+    def compare_trees(
+        self, answer: Node, gold: Node, points: list[Point], digits: int, limit_s: float | None = None
+    ) -> Comparison:
+        """Compare two expression trees by their values; see ``compare`` for the outcome and the errors.
+
+        Args:
+            answer: The tree of the answer.
+            gold: The tree of the gold.
+            points: The points at which they are compared; one empty point if there are no symbols.
+            digits: The number of digits to which they must agree.
+            limit_s: The wall-time limit in seconds; None for the pool's.
+        """
+        request = {"op": "trees", "answer": _to_json(answer), "gold": _to_json(gold), "digits": digits}
+        return self.compare(
+            {**request, "points": [{name: str(value) for name, value in point.items()} for point in points]}, limit_s
+        )
+
+    def compare_latex(self, answer: str, gold: str, limit_s: float | None = None) -> Comparison:
+        """Compare two normalized LaTeX strings; see ``compare`` for the outcome and the errors."""
+        return self.compare({"op": "latex", "answer": answer, "gold": gold}, limit_s)
+
+    def compare(self, request: dict[str, Any], limit_s: float | None = None) -> Comparison:
         """Make one comparison; if the worker's child dies, try once more.
 
         Args:
-            op: "trees" for two expression trees, "latex" for two normalized LaTeX strings.
-            answer: The answer.
-            gold: The gold.
+            request: The request without its time limit, see ``worker.py``.
             limit_s: The wall-time limit in seconds; None for the pool's.
 
         Returns:
@@ -184,8 +206,7 @@ class WorkerPool:
         Raises:
             WorkerFault: The worker failed, or the child died twice.
         """
-        limit = self.limit_s if limit_s is None else limit_s
-        request = {"op": op, "answer": _to_json(answer), "gold": _to_json(gold), "limit_s": limit}
+        request = {**request, "limit_s": self.limit_s if limit_s is None else limit_s}
         for attempt in (1, 2):
             with self._borrowed() as worker:
                 started = time.monotonic()

@@ -14,7 +14,10 @@ import pytest
 from marft_envs.mathematics import fault_counts, grade, grade_many
 from marft_envs.mathematics.grader import reply_grader
 from marft_envs.mathematics.grader.expression_parser import parse
+from marft_envs.mathematics.grader.sample_points import sign_points
 from marft_envs.mathematics.grader.symbolic import WorkerFault, WorkerPool, worker_pool
+from marft_envs.mathematics.grader.tree_cost import digits_needed
+from marft_envs.mathematics.grader.tree_value import symbols
 from marft_envs.sandbox.inside import landlock
 from marft_envs.verdict import Outcome
 
@@ -29,6 +32,14 @@ def pool(monkeypatch):
     with WorkerPool(workers=2, limit_s=1.0) as own:
         monkeypatch.setattr(reply_grader, "shared_pool", lambda: own)
         yield own
+
+
+def compare_trees(pool, answer, gold):
+    """Compare two strings by the worker's comparison of trees, at the points of an expression without a domain."""
+    trees = parse(answer), parse(gold)
+    names = frozenset().union(*map(symbols, trees))
+    points = list(sign_points(names, seed=0)) if names else [{}]
+    return pool.compare_trees(*trees, points, digits_needed(*trees))
 
 
 def children(pid):
@@ -54,10 +65,10 @@ def test_trees_and_latex(pool):
         (r"e^{i\pi}", "-1", True),
         (r"\arctan(1)", r"\frac{\pi}{4}", True),
         (r"\tan\frac{\pi}{8}", r"\sqrt{2}-1", True),
-        (r"\sin(10^{-35})", "10^{-35}", None),  # the first difference is beyond the digits that are compared
+        (r"\sin(10^{-35})", "10^{-35}", False),  # the first difference is in digit 71 after the first digit
     ]
     for answer, gold, same in trees:
-        comparison = pool.compare("trees", parse(answer), parse(gold))
+        comparison = compare_trees(pool, answer, gold)
         assert (comparison.result, comparison.status) == (same, "ok"), (answer, gold)
     latex = [
         (r"\sum_{k=1}^{10} k", "55", True),
@@ -67,7 +78,7 @@ def test_trees_and_latex(pool):
         (r"x^2 < 4", "(-2, 2)", True),
     ]
     for answer, gold, same in latex:
-        assert pool.compare("latex", answer, gold).result is same, (answer, gold)
+        assert pool.compare_latex(answer, gold).result is same, (answer, gold)
 
 
 def test_an_answer_that_takes_too_long_is_wrong_and_the_worker_survives(pool):
@@ -125,7 +136,7 @@ def worker_script(tmp_path, body, confined=True):
 def test_limits(tmp_path, monkeypatch, body, status):
     monkeypatch.setattr(worker_pool, "_SCRIPT", worker_script(tmp_path, body))
     with WorkerPool(workers=1, limit_s=0.5) as own:
-        answer = own.compare("latex", "1", "2")
+        answer = own.compare_latex("1", "2")
         assert answer.phase == "answer"
         assert answer.status == status or (status, answer.status) == (
             "timeout",
@@ -173,7 +184,7 @@ def test_the_child_is_confined(tmp_path, monkeypatch, confined):
         body = f"import sympy\n{body}"
         monkeypatch.setattr(worker_pool, "_SCRIPT", worker_script(tmp_path, body, confined))
         with WorkerPool(workers=1, limit_s=20.0) as own:
-            answer = own.compare("latex", "1", "2")
+            answer = own.compare_latex("1", "2")
     assert answer.result["write"] is False and answer.result["many"] is False and answer.result["getcwd"] is False
     assert answer.result["environment"] == ["OMP_NUM_THREADS"]
     if confined and landlock.abi() > 0:
@@ -232,19 +243,19 @@ def test_signal_handlers_are_unchanged_and_any_thread_can_start_a_worker():
     before = [signal.getsignal(number) for number in (signal.SIGALRM, signal.SIGCHLD, signal.SIGINT, signal.SIGTERM)]
     with WorkerPool(workers=1) as own:
         results = []
-        thread = threading.Thread(target=lambda: results.append(own.compare("trees", parse("x"), parse("x"))))
+        thread = threading.Thread(target=lambda: results.append(compare_trees(own, "x", "x")))
         thread.start()
         thread.join(60)
         assert results[0].result is True
         del thread  # the worker outlives the thread that started it
-        assert own.compare("trees", parse("x"), parse("x")).result is True
+        assert compare_trees(own, "x", "x").result is True
     assert before == [signal.getsignal(n) for n in (signal.SIGALRM, signal.SIGCHLD, signal.SIGINT, signal.SIGTERM)]
 
 
 def test_closing_a_pool_leaves_no_process_and_no_descriptor():
     descriptors = len(list(Path("/proc/self/fd").iterdir()))
     with WorkerPool(workers=1) as own:
-        own.compare("trees", parse("x"), parse("x"))
+        compare_trees(own, "x", "x")
         family = [own._all[0].process.pid, *children(own._all[0].process.pid)]
         assert len(family) == 2 and all(map(is_alive, family))
     deadline = time.monotonic() + 5
@@ -253,12 +264,13 @@ def test_closing_a_pool_leaves_no_process_and_no_descriptor():
     assert not any(map(is_alive, family))
     assert len(list(Path("/proc/self/fd").iterdir())) == descriptors
     with pytest.raises(WorkerFault, match="closed"):
-        own.compare("trees", parse("x"), parse("x"))
+        compare_trees(own, "x", "x")
 
 
 FORKS = r"""
 import os, sys
 from marft_envs.mathematics import grade
+from marft_envs.mathematics.grader.sample_points import sign_points
 from marft_envs.mathematics.grader.symbolic import shared_pool
 TRIG = (r"\boxed{\sec^2(y)}", r"\tan^2(y)+1")
 assert grade(*TRIG).score == 1.0
@@ -279,6 +291,7 @@ if "die" in sys.argv:
 
 ORPHAN = r"""
 import os, subprocess
+from marft_envs.mathematics.grader.sample_points import sign_points
 from marft_envs.mathematics.grader.symbolic import shared_pool
 shared_pool().warm_up()
 worker = shared_pool()._all[0].process
