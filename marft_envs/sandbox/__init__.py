@@ -8,7 +8,7 @@
 | isolation level | how a program is isolated |
 |---|---|
 | namespace | as "landlock", inside namespaces: no network, no host process, only the interpreter's files |
-| landlock | Landlock, a seccomp allow-list, resource limits, no_new_privs; the user nobody when the caller is root |
+| landlock | Landlock, a seccomp allow-list, resource limits, no_new_privs; a user id of its own if the caller is root |
 | external | as the user's command does it: a container, a VM, another machine; see ``ExternalSandbox`` |
 | rlimits | resource limits only; not isolated. Requires ``allow_unsafe=True`` and warns at every run |
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import select
 import socket
 import subprocess
 import sys
-import tempfile
+import weakref
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,15 +17,25 @@ from typing import Any
 from marft_envs.sandbox.records import Limits, SandboxUnavailable
 
 _START = Path(__file__).parent / "inside" / "start.py"
-_ENVIRONMENT = {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "LD_BIND_NOW": "1"}
+# A server must not have a second thread when it enters the namespaces and when it forks.
+_ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"), "1")
+_ENVIRONMENT = {"PYTHONHASHSEED": "0", "LD_BIND_NOW": "1", **_ONE_THREAD}
 _START_S = 60.0
 _GRACE_S = 10.0
 WALL_LIMITS = 10.5
 """Wall limits after which a run has certainly ended: the server ends a busy program after ten of them."""
 
 
-class ServerDied(RuntimeError):
-    """The server ended or did not answer in time. Its current run has no result."""
+class RunLost(RuntimeError):
+    """A run has no result, through no fault of the program. It may be repeated."""
+
+    event = "the run was lost"
+
+
+class ServerDied(RunLost):
+    """The server ended or did not answer in time."""
+
+    event = "the server died"
 
 
 @dataclass(frozen=True)
@@ -31,7 +43,7 @@ class ServerReport:
     """How a child process ended.
 
     Attributes:
-        end_reason: "by itself", "cpu", "idle", "undecided", "killed" or "fault: ...".
+        end_reason: "by itself", "cpu", "idle", "undecided", "memory", "threads", "killed" or "fault: ...".
         exit_code: Exit code of the process, or minus the number of the signal that ended it.
         cpu_s: CPU time in seconds.
         wall_s: Wall time in seconds.
@@ -44,7 +56,7 @@ class ServerReport:
 
 
 class ForkServer:
-    """One fork server process.
+    """One fork server process. It ends with this process, however this process ends.
 
     Args:
         level: Isolation level of its children.
@@ -52,40 +64,52 @@ class ForkServer:
 
     Raises:
         SandboxUnavailable: If the server cannot start at this level.
+        OSError: If this process cannot start it, for example because it has too many open files.
     """
 
     def __init__(self, level: str, packages: Path | None = None) -> None:
         self.level = level
         self._control, server_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with server_end, tempfile.TemporaryDirectory(prefix="marft-sandbox-") as new_root:
-            Path(new_root).chmod(0o755)
-            # Not -I, which ignores the environment: it must fix the hash seed, so that sets have the same order and a
-            # program the same verdict in every run.
-            command = [sys.executable, "-P", "-s", "-S", "-X", "utf8", str(_START)]
-            command += [level, str(server_end.fileno()), str(packages or ""), new_root]
-            self._process = subprocess.Popen(
-                command,
-                env=_ENVIRONMENT,
-                cwd="/",
-                pass_fds=[server_end.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
-            server_end.close()
-            try:
-                answer = self._receive(_START_S)
-            except ServerDied as death:
-                self.close()
-                raise SandboxUnavailable(f"level {level}: the server did not start ({death})") from death
+        # Not -I, which ignores the environment: it must fix the hash seed, so that sets have the same order and a
+        # program the same verdict in every run.
+        command = [sys.executable, "-P", "-s", "-S", "-X", "utf8", str(_START)]
+        command += [level, str(server_end.fileno()), str(packages or ""), str(os.getpid())]
+        with contextlib.ExitStack() as on_error:
+            on_error.callback(self._control.close)
+            with server_end:
+                self._process = subprocess.Popen(
+                    command,
+                    env=_ENVIRONMENT,
+                    cwd="/",
+                    pass_fds=[server_end.fileno()],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,  # a Ctrl-C in the terminal is for the caller only
+                )
+            on_error.callback(self.close)
+            _ALL.add(self)
+            self._wait_until_ready()
+            on_error.pop_all()
+
+    def _wait_until_ready(self) -> None:
+        try:
+            answer = self._receive(_START_S)
+        except ServerDied as death:
+            raise SandboxUnavailable(f"level {self.level}: the server did not start ({death})") from death
         if answer != b"ready":
-            self.close()
-            raise SandboxUnavailable(f"level {level}: {answer.decode(errors='replace')}")
+            raise SandboxUnavailable(f"level {self.level}: {answer.decode(errors='replace')}")
 
     @property
     def pid(self) -> int:
         """Process id of the server as it was started."""
         return self._process.pid
+
+    def is_alive(self) -> bool:
+        """Return whether the server, which must be idle, can take a run."""
+        poll = select.poll()
+        poll.register(self._control, select.POLLIN)  # an idle server sends nothing but the end of the stream
+        return self._process.poll() is None and not poll.poll(0)
 
     def begin(self, limits: Limits, descriptors: list[int]) -> None:
         """Start a run.
@@ -119,15 +143,15 @@ class ForkServer:
         except OSError as fault:
             raise ServerDied(str(fault)) from fault
 
-    def fileno(self) -> int:
-        """Return a descriptor for ``select``, readable when a report is available."""
-        return self._control.fileno()
-
-    def _receive(self, timeout_s: float) -> bytes:
+    def has_report(self, timeout_s: float) -> bool:
+        """Wait for the end of the current run. Return whether it ended in time."""
         poll = select.poll()
         poll.register(self._control, select.POLLIN)
+        return bool(poll.poll(1000 * timeout_s))
+
+    def _receive(self, timeout_s: float) -> bytes:
         try:
-            message = self._control.recv(1 << 16) if poll.poll(1000 * timeout_s) else b""
+            message = self._control.recv(1 << 16) if self.has_report(timeout_s) else b""
         except OSError as fault:
             raise ServerDied(str(fault)) from fault
         if not message:
@@ -144,6 +168,17 @@ class ForkServer:
         """Close the socket in a forked copy of this process. The server belongs to the original process."""
         self._control.close()
         self._process.returncode = 0  # otherwise Popen would wait for a process that is not a child
+
+
+_ALL: weakref.WeakSet[ForkServer] = weakref.WeakSet()
+
+
+def _forget_all() -> None:
+    for server in list(_ALL):
+        server.forget()
+
+
+os.register_at_fork(after_in_child=_forget_all)
 
 
 def encode_spec(spec: dict[str, Any]) -> bytes:

@@ -6,13 +6,12 @@ import logging
 import os
 import re
 import secrets
-import select
 import socket
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 
-from marft_envs.sandbox.fork_server import WALL_LIMITS, ForkServer, ServerDied, ServerReport, encode_spec
+from marft_envs.sandbox.fork_server import WALL_LIMITS, ForkServer, RunLost, ServerReport, encode_spec
 from marft_envs.sandbox.memory_files import MemoryFiles, read_file
 from marft_envs.sandbox.records import (
     DEFAULT_LIMITS,
@@ -22,6 +21,7 @@ from marft_envs.sandbox.records import (
     ProgramRun,
     Result,
     RunStatus,
+    SandboxUnavailable,
     Stdin,
     Test,
     UnsafeSandboxWarning,
@@ -63,16 +63,19 @@ class LocalSandbox:
     @property
     def level(self) -> str:
         """The isolation level in use. Raises SandboxUnavailable if none is available."""
-        if not self.allow_unsafe or self._pool.requested_level is not None:
-            return self._pool.level
         try:
-            return self._pool.level
-        except Exception as refusal:
-            warnings.warn(
-                f"no isolation level is available on this host ({refusal})", UnsafeSandboxWarning, stacklevel=2
-            )
-            self._pool = Pool(UNSAFE)
-            return self._pool.level
+            try:
+                return self._pool.level
+            except SandboxUnavailable as refusal:
+                if not self.allow_unsafe or self._pool.requested_level is not None:
+                    raise
+                warnings.warn(
+                    f"no isolation level is available on this host ({refusal})", UnsafeSandboxWarning, stacklevel=2
+                )
+                self._pool = Pool(UNSAFE)
+                return self._pool.level
+        except OSError as fault:
+            raise SandboxUnavailable(f"this process cannot start the sandbox: {fault}") from fault
 
     def run(
         self,
@@ -84,7 +87,8 @@ class LocalSandbox:
     ) -> Result:
         """Run the program once for each test, in a new process each time.
 
-        A run whose server dies is repeated once; if the server dies again, the status of the run is FAULT.
+        A run whose server or process is killed is repeated once; if that happens again, the status of the run is FAULT.
+        So it is if this process has no descriptor or memory left for the run.
 
         Args:
             program: Source of a Python program.
@@ -109,24 +113,27 @@ class LocalSandbox:
         self._pool.close()
 
     def _run_twice(self, program: str, test: Test, limits: Limits, prelude: bool) -> ProgramRun:
-        for attempt in (1, 2):
+        detail = ""
+        for repeated in (False, True):
             try:
-                return self._run(program, test, limits, prelude)
-            except ServerDied as death:
-                if attempt == 2:
-                    return ProgramRun(RunStatus.FAULT, detail=f"the server died twice: {death}")
-        raise AssertionError("unreachable")
+                return self._run(program, test, limits, prelude, repeated)
+            except RunLost as loss:
+                detail = f"{loss.event} twice: {loss}"
+            except OSError as fault:
+                return ProgramRun(RunStatus.FAULT, detail=f"this process cannot run the program: {fault}")
+        return ProgramRun(RunStatus.FAULT, detail=detail)
 
-    def _run(self, program: str, test: Test, limits: Limits, prelude: bool) -> ProgramRun:
+    def _run(self, program: str, test: Test, limits: Limits, prelude: bool, repeated: bool) -> ProgramRun:
+        """Run the program once. repeated: use new servers. Raises RunLost if there is no result."""
         kind = "numpy" if _NUMPY.search(program) and numpy_folder() else "slim"
         spec = {"source": program, "prelude": prelude}
-        with MemoryFiles() as files, self._pool.borrow(kind) as server:
+        with MemoryFiles() as files, self._pool.borrow(kind, new=repeated) as server:
             if isinstance(test, Asserts):
-                with self._pool.borrow("tester") as tester:
+                with self._pool.borrow("tester", new=repeated) as tester:
                     return _run_asserts(server, tester, spec, test, limits, files)
             stdout, stderr, value = files.empty(), files.empty(), files.empty()
             if isinstance(test, Stdin):
-                spec |= {"role": "main"}
+                spec |= {"role": "main", "crlf": "\r\n" in test.text}
                 stdin, others = test.text.encode("utf-8", "replace"), []
             else:
                 spec |= {"role": "call", "function": test.function, "arguments": test.arguments}
@@ -150,7 +157,11 @@ def _as_run(report: ServerReport, stdout: int, stderr: int, limits: Limits, *oth
 
 
 def _status_of(report: ServerReport, full: bool, last_line: str, limits: Limits) -> tuple[RunStatus, str]:
-    """Return (status, detail). full: an output file reached its limit. last_line: the last line of stderr."""
+    """Return (status, detail). full: an output file reached its limit. last_line: the last line of stderr.
+
+    Raises:
+        RunLost: If the host killed the process.
+    """
     if report.end_reason == "undecided":
         return RunStatus.FAULT, f"still busy after {report.wall_s:.0f} s with {report.cpu_s:.1f} s of CPU time"
     if report.end_reason.startswith("fault"):
@@ -160,14 +171,20 @@ def _status_of(report: ServerReport, full: bool, last_line: str, limits: Limits)
         return RunStatus.TIMEOUT, f"idle for too long ({used})" if report.end_reason == "idle" else used
     if full:
         return RunStatus.OUTPUT_LIMIT, f"wrote {limits.output_mib} MiB"
+    if report.end_reason == "memory" or (report.exit_code != 0 and last_line.startswith("MemoryError")):
+        return RunStatus.MEMORY, f"more than {limits.memory_mib} MiB"
+    if report.end_reason == "threads":
+        return RunStatus.RUNTIME_ERROR, "too many threads"
     if report.exit_code == 0:
         return RunStatus.DONE, ""
-    if last_line.startswith("MemoryError"):
-        return RunStatus.MEMORY, f"more than {limits.memory_mib} MiB"
-    # The seccomp filter does not let a program send SIGKILL to itself, so this one came from the host.
-    if report.end_reason == "by itself" and report.exit_code == _SIGKILL:
-        return RunStatus.FAULT, "killed by another process of the host, possibly because its memory was exhausted"
+    _check_not_killed(report)
     return RunStatus.RUNTIME_ERROR, last_line or f"exit code {report.exit_code}"
+
+
+def _check_not_killed(report: ServerReport) -> None:
+    """Raise RunLost if the host killed the process: the filter does not let a program send SIGKILL to itself."""
+    if report.end_reason == "by itself" and report.exit_code == _SIGKILL:
+        raise RunLost("killed by another process of the host, possibly because its memory was exhausted")
 
 
 def _run_asserts(
@@ -191,10 +208,11 @@ def _run_asserts(
         server.begin(limits, program_files)
         tester_files = [stdin, tester_stdout, tester_stderr, tester_end.fileno(), result_file]
         tester.begin(limits, [files.sealed(encode_spec(tester_spec)), *tester_files])
-    select.select([tester], [], [], WALL_LIMITS * limits.wall_s)
+    tester.has_report(WALL_LIMITS * limits.wall_s)
     tester_report = tester.wait(limits)
     server.kill_run()
     report = server.wait(limits)
+    _check_not_killed(tester_report)
     run = _as_run(report, stdout, stderr, limits)
     result = read_file(result_file, 4096).decode("utf-8", "replace")
     if result == token and tester_report.end_reason == "by itself":

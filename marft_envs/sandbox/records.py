@@ -45,7 +45,7 @@ class Limits:
 
     Attributes:
         cpu_s: CPU time in seconds. It decides whether a run is a TIMEOUT.
-        memory_mib: Address space in MiB, beyond that of the interpreter itself.
+        memory_mib: Resident memory in MiB, beyond that of the interpreter itself.
         output_mib: Size in MiB of each of stdout, stderr and the returned value.
 
     Raises:

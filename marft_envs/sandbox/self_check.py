@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import secrets
+import shutil
 import socket
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from marft_envs.sandbox.fork_server import ForkServer, encode_spec
@@ -22,16 +26,17 @@ def check_server(server: ForkServer) -> None:
     Raises:
         SandboxUnavailable: If an attempt of the probe succeeds, or the probe cannot be run. The message names what a
             program could do.
+        OSError: If this process cannot prepare the test, for example because no folder for temporary files is writable.
     """
     with (
-        tempfile.TemporaryDirectory(prefix="marft-sandbox-") as folder,
+        _temporary_folder() as folder,
         socket.socket() as tcp,
         socket.socket(socket.AF_UNIX) as abstract,
         MemoryFiles() as files,
     ):
         # The file and the sockets are open to every user: only the sandbox prevents access.
-        Path(folder).chmod(0o777)
-        secret = Path(folder, "secret")
+        folder.chmod(0o777)
+        secret = folder / "secret"
         secret.write_text("secret")
         secret.chmod(0o666)
         name = f"marft-{secrets.token_hex(8)}"
@@ -39,7 +44,7 @@ def check_server(server: ForkServer) -> None:
         tcp.listen(1)
         abstract.bind(f"\0{name}")
         abstract.listen(1)
-        spec = {"role": "main", "source": _PROBE.read_text(), "prelude": False}
+        spec = {"role": "main", "source": _PROBE.read_text(), "prelude": False, "crlf": False}
         stdin = f"{secret}\n{tcp.getsockname()[1]}\n{name}\n"
         stdout, stderr = files.empty(), files.empty()
         server.begin(_LIMITS, [files.sealed(encode_spec(spec)), files.sealed(stdin.encode()), stdout, stderr])
@@ -53,3 +58,18 @@ def check_server(server: ForkServer) -> None:
     succeeded = json.loads(output)
     if succeeded:
         raise SandboxUnavailable(f"in the self-test a confined program could: {', '.join(succeeded)}")
+
+
+@contextlib.contextmanager
+def _temporary_folder() -> Iterator[Path]:
+    """Create a folder and delete it at the end, also after an interrupt at any moment and without a free descriptor."""
+    folder = Path(tempfile.gettempdir(), f"marft-sandbox-{os.getpid()}-{secrets.token_hex(8)}")
+    try:
+        folder.mkdir(0o700)
+        yield folder
+    finally:
+        (folder / "secret").unlink(missing_ok=True)
+        try:
+            folder.rmdir()
+        except OSError:
+            shutil.rmtree(folder, ignore_errors=True)

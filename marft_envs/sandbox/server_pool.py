@@ -43,16 +43,30 @@ class Pool:
 
     @property
     def level(self) -> str:
-        """The isolation level in use. Raises SandboxUnavailable, with the reason for each level, if there is none."""
+        """The isolation level in use.
+
+        Raises:
+            SandboxUnavailable: If there is none; the message has the reason for each level.
+            OSError: If this process cannot start a server, which does not mean that a level is not available.
+        """
         with self._lock:
             if self._level is None:
                 self._level = self._choose_level()
             return self._level
 
     @contextlib.contextmanager
-    def borrow(self, kind: str) -> Iterator[ForkServer]:
-        """Give the caller exclusive use of a server. A server whose caller raises an error is closed."""
-        server = self._take(kind)
+    def borrow(self, kind: str, *, new: bool = False) -> Iterator[ForkServer]:
+        """Give the caller exclusive use of a server. A server whose caller raises an error is closed.
+
+        Args:
+            kind: One of ``SERVERS``.
+            new: Whether to start a server even if one is idle.
+
+        Raises:
+            SandboxUnavailable: If a server that isolates programs cannot be started.
+            OSError: If this process cannot start one, for example because it has too many open files.
+        """
+        server = self._take(kind, new)
         try:
             yield server
         except BaseException:
@@ -71,11 +85,14 @@ class Pool:
         self._lock = threading.RLock()
         _empty(self._idle, ForkServer.forget)
 
-    def _take(self, kind: str) -> ForkServer:
+    def _take(self, kind: str, new: bool) -> ForkServer:
         level = self.level
         with self._lock:
-            if self._idle[kind]:
-                return self._idle[kind].pop()
+            while self._idle[kind] and not new:
+                server = self._idle[kind].pop()
+                if server.is_alive():
+                    return server
+                server.close()
         return _start(level, kind)
 
     def _choose_level(self) -> str:
@@ -113,6 +130,9 @@ def _start(level: str, kind: str) -> ForkServer:
     except (SandboxUnavailable, ServerDied) as fault:
         server.close()
         raise SandboxUnavailable(f"level {level}: {fault}") from fault
+    except BaseException:
+        server.close()
+        raise
     return server
 
 

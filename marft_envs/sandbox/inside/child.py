@@ -11,9 +11,10 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any
 
-from . import program, values
+from . import process_end, program, values
 from .remote_calls import Channel, Names, ProgramEnded, Remote, serve
 
 CHANNEL, RESULT = 3, 4
@@ -21,16 +22,19 @@ CHANNEL, RESULT = 3, 4
 
 def run(spec: dict[str, Any]) -> None:
     """Run the role that the spec names, then exit the process."""
+    sys.set_int_max_str_digits(0)  # as contest judges do; the time limit bounds the conversion
     role = _ROLES[spec["role"]]
-    program.run_and_exit(lambda: role(spec))
+    process_end.run_and_exit(lambda: role(spec))
 
 
 def _main(spec: dict[str, Any]) -> None:
-    program.execute(spec["source"], program.new_module("__main__", spec["prelude"]))
+    if spec["crlf"]:
+        program.strip_carriage_returns()
+    program.execute(spec["source"], program.new_module("__main__", spec["source"], spec["prelude"]))
 
 
 def _call(spec: dict[str, Any]) -> None:
-    module = program.new_module("solution", spec["prelude"])
+    module = program.new_module("solution", spec["source"], spec["prelude"])
     program.execute(spec["source"], module)
     arguments = values.loads(spec["arguments"])
     value = program.find_function(module, spec["function"])(*arguments)
@@ -38,7 +42,7 @@ def _call(spec: dict[str, Any]) -> None:
 
 
 def _serve(spec: dict[str, Any]) -> None:
-    module = program.new_module("solution", spec["prelude"])
+    module = program.new_module("solution", spec["source"], spec["prelude"])
     program.execute(spec["source"], module)
     serve(Channel(CHANNEL), lambda name: program.find_function(module, name))
 

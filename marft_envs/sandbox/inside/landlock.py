@@ -1,4 +1,4 @@
-"""Landlock rules: which files a process may read. Uses three system calls through ctypes.
+"""Landlock rules: which files a process may read, and where it may write. Uses three system calls through ctypes.
 
 The package ``landlock`` on PyPI has development versions only (1.0.0.dev5 of 2025-05) and lacks the scopes of ABI 6.
 Landlock does not restrict stat, chdir and chmod. The seccomp filter refuses chmod and every other call that changes the
@@ -17,7 +17,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 _CREATE, _ADD_RULE, _RESTRICT = 444, 445, 446  # the system call numbers, the same on every machine
-_READ_FILE, _READ_DIR = 1 << 2, 1 << 3
+_WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 1, 1 << 2, 1 << 3
+_CHANGE_FOLDER = 1 << 4 | 1 << 5 | 1 << 7 | 1 << 8 | 1 << 13 | 1 << 14
+"""Remove folders and files, make folders and regular files, move between folders, truncate."""
 _FILE_RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1, 5: (1 << 16) - 1}
 """ABI -> all file rights of that ABI. A right that no rule grants is denied. Bit 13: refer, 14: truncate, 15: ioctl."""
 _TCP = 0b11  # since ABI 4: bind and connect
@@ -31,8 +33,14 @@ def abi() -> int:
     return max(0, int(_libc.syscall(_CREATE, None, 0, 1)))
 
 
-def make_ruleset(trees: Iterable[Path]) -> int:
-    """Return the descriptor of a ruleset that allows reading the files and folders of ``trees`` and nothing else."""
+def make_ruleset(trees: Iterable[Path], writable: Iterable[Path] = ()) -> int:
+    """Return the descriptor of a ruleset.
+
+    Args:
+        trees: Files and folders that may be read.
+        writable: Devices that may be written, and folders in which regular files and folders may also be created and
+            deleted.
+    """
     version = abi()
     rights = _FILE_RIGHTS[min(version, 5)]
     attributes = struct.pack("QQQ", rights, _TCP if version >= 4 else 0, _SCOPES if version >= 6 else 0)
@@ -40,7 +48,9 @@ def make_ruleset(trees: Iterable[Path]) -> int:
     size = 8 if version < 4 else 16 if version < 6 else 24
     ruleset = _call(_CREATE, attributes, size, 0)
     for path in trees:
-        _allow(ruleset, path)
+        _allow(ruleset, path, _READ_FILE | _READ_DIR)
+    for path in writable:
+        _allow(ruleset, path, (_READ_FILE | _READ_DIR | _WRITE_FILE | _CHANGE_FOLDER) & rights)
     return ruleset
 
 
@@ -49,14 +59,15 @@ def restrict(ruleset: int) -> None:
     _call(_RESTRICT, ruleset, 0)
 
 
-def _allow(ruleset: int, path: Path) -> None:
+def _allow(ruleset: int, path: Path, rights: int) -> None:
     try:
         descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
         return  # the path does not exist on this host
     try:
-        folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
-        rule = struct.pack("=Qi", _READ_FILE | (_READ_DIR if folder else 0), descriptor)
+        if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            rights &= _READ_FILE | _WRITE_FILE
+        rule = struct.pack("=Qi", rights, descriptor)
         _call(_ADD_RULE, ruleset, 1, rule, 0)
     finally:
         os.close(descriptor)

@@ -1,9 +1,9 @@
 """Linux namespaces of the server: a network without interfaces, and its own processes and file tree.
 
-Root enters them without a user namespace, so that children can still become the user nobody. Other users need a user
-namespace, in which only that user exists. The new root folder is a tmpfs that holds the interpreter's folders and
-nothing else. Calls that Landlock does not restrict (stat) therefore find no host file, and an interpreter below a home
-of mode 0700 stays reachable.
+Root enters them without a user namespace, so that children can still become another user. Other users need a user
+namespace, in which only that user exists. The new root folder is a tmpfs that holds the interpreter's folders, a small
+folder for temporary files, and nothing else. Calls that Landlock does not restrict (stat) therefore find no host file,
+and an interpreter below a home of mode 0700 stays reachable.
 """
 
 from __future__ import annotations
@@ -18,20 +18,22 @@ _MOUNT, _UTS, _IPC, _USER, _PID, _NETWORK = 0x20000, 0x4000000, 0x8000000, 0x100
 _BIND, _RECURSIVE, _PRIVATE, _NOSUID, _NODEV, _NOEXEC = 4096, 16384, 1 << 18, 2, 4, 8
 _DETACH = 2
 _PR_SET_PDEATHSIG = 1
-_DEVICES = ("null", "zero", "urandom", "random")
+_HOST_NAME = b"sandbox"
+_ROOT = Path("/proc")  # the new root is mounted over this folder, which exists everywhere and holds none of ``paths``
+SCRATCH = Path("/tmp")
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def enter(paths: Iterable[Path], hidden: Iterable[Path], new_root: Path) -> None:
-    """Move the server into new namespaces, where it continues as process 1.
+def enter(paths: Iterable[Path], hidden: Iterable[Path], devices: Iterable[Path]) -> None:
+    """Move the server into new namespaces, where it continues as process 1 in the folder ``SCRATCH``.
 
     The calling process itself stays outside, waits for the server and then exits.
 
     Args:
         paths: Files and folders that the new root contains.
         hidden: Folders within ``paths`` that appear empty.
-        new_root: Empty folder on which the new root is mounted.
+        devices: Devices that the new root contains.
 
     Raises:
         OSError: If the host does not permit it.
@@ -44,8 +46,9 @@ def enter(paths: Iterable[Path], hidden: Iterable[Path], new_root: Path) -> None
         Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
         Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
     _mount("none", "/", "", _RECURSIVE | _PRIVATE)
+    _check("sethostname", _libc.sethostname(_HOST_NAME, len(_HOST_NAME)))
     _become_first_process()
-    _build_root(paths, hidden, new_root)
+    _build_root(paths, hidden, devices)
 
 
 def _become_first_process() -> None:
@@ -59,7 +62,14 @@ def _become_first_process() -> None:
     os._exit(0)
 
 
-def _build_root(paths: Iterable[Path], hidden: Iterable[Path], root: Path) -> None:
+def hide_host_name() -> None:
+    """Give this process a host name of its own where that is permitted; otherwise programs see that of the host."""
+    if _libc.unshare(_UTS) == 0:
+        _libc.sethostname(_HOST_NAME, len(_HOST_NAME))
+
+
+def _build_root(paths: Iterable[Path], hidden: Iterable[Path], devices: Iterable[Path]) -> None:
+    root = _ROOT
     _mount("tmpfs", str(root), "tmpfs", _NOSUID | _NODEV, "mode=0755,size=4m")
     for path in paths:
         if path.exists():
@@ -67,15 +77,24 @@ def _build_root(paths: Iterable[Path], hidden: Iterable[Path], root: Path) -> No
     for path in hidden:
         if path.is_dir():
             _mount("tmpfs", f"{root}{path}", "tmpfs", _NOSUID | _NODEV, "mode=0755,size=4k")
-    for name in _DEVICES:
-        _bind(Path("/dev", name), root)
-    for name, link in (("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")):
+    for device in devices:
+        _bind(device, root)
+    (root / "tmp").mkdir()
+    # A program's files are few and small, because their memory does not count as the program's.
+    _mount("tmpfs", f"{root}/tmp", "tmpfs", _NOSUID | _NODEV | _NOEXEC, "mode=1777,size=16m,nr_inodes=256")
+    for name, link in (
+        ("fd", "/proc/self/fd"),
+        ("stdin", "fd/0"),
+        ("stdout", "fd/1"),
+        ("stderr", "fd/2"),
+        ("shm", SCRATCH),
+    ):
         (root / "dev" / name).symlink_to(link)
     (root / "proc").mkdir()
     _mount("proc", f"{root}/proc", "proc", _NOSUID | _NODEV | _NOEXEC)
     (root / "old").mkdir()
     _check("pivot_root", _libc.pivot_root(os.fsencode(root), os.fsencode(root / "old")))
-    os.chdir("/")
+    os.chdir(SCRATCH)
     _check("umount", _libc.umount2(b"/old", _DETACH))
     Path("/old").rmdir()
 

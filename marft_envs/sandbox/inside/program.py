@@ -6,17 +6,12 @@ these frames changes only its own process, from which the caller reads nothing b
 
 from __future__ import annotations
 
-import atexit
 import builtins
-import os
 import sys
-import threading
 import types
-from collections.abc import Callable
 from typing import Any
 
-_exit = os._exit
-_THREAD_STACK = 16 << 20  # the default is the size of the main thread's stack; few of those fit into the address space
+_FILE = "/main.py"
 
 PRELUDE = """\
 import bisect, collections, copy, datetime, functools, heapq, itertools, json, math, operator, random, re, string, sys
@@ -34,25 +29,47 @@ from typing import *
 
 
 def new_streams() -> None:
-    """Open sys.stdin, sys.stdout and sys.stderr on the descriptors 0, 1 and 2."""
+    """Open sys.stdin, sys.stdout and sys.stderr on the descriptors 0, 1 and 2.
+
+    As Python on Linux, they do not translate the ends of lines.
+    """
     for number, name, mode, errors in (
         (0, "stdin", "r", "surrogateescape"),
         (1, "stdout", "w", "surrogateescape"),
         (2, "stderr", "w", "backslashreplace"),
     ):
-        stream = open(number, mode, encoding="utf-8", errors=errors, closefd=False)  # noqa: SIM115
+        stream = open(number, mode, encoding="utf-8", errors=errors, newline="\n", closefd=False)  # noqa: SIM115
+        stream.buffer.raw.name = f"<{name}>"  # type: ignore[attr-defined]
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
     sys.stderr.reconfigure(line_buffering=True)  # type: ignore[union-attr]
 
 
-def new_module(name: str, prelude: bool) -> types.ModuleType:
-    """Add an empty module to ``sys.modules`` and return it. prelude: run the customary imports in it."""
+class Source:
+    """Loader of the program's module, which has no file: ``inspect`` and ``traceback`` ask it for the source."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def get_source(self, name: str) -> str:
+        """Return the source."""
+        return self._text
+
+
+def new_module(name: str, source: str, prelude: bool) -> types.ModuleType:
+    """Add the module of a program to ``sys.modules`` and return it.
+
+    Args:
+        name: Name of the module.
+        source: Source of the program, which is not run.
+        prelude: Whether to run the customary imports in the module.
+    """
     module = types.ModuleType(name)
-    module.__dict__["__builtins__"] = builtins
+    module.__dict__.update(
+        __builtins__=builtins, __annotations__={}, __file__=_FILE, __cached__=None, __loader__=Source(source)
+    )
     sys.modules[name] = module
     sys.argv = ["main.py"]
-    threading.stack_size(_THREAD_STACK)
     if prelude:
         exec(compile(PRELUDE, "prelude", "exec"), module.__dict__)
     return module
@@ -60,50 +77,21 @@ def new_module(name: str, prelude: bool) -> types.ModuleType:
 
 def execute(source: str, module: types.ModuleType) -> None:
     """Run the source in the module. A byte order mark is removed, because ``compile`` rejects it in a string."""
-    exec(compile(source.removeprefix("\ufeff"), "main.py", "exec", dont_inherit=True), module.__dict__)
+    exec(compile(source.removeprefix("\ufeff"), _FILE, "exec", dont_inherit=True), module.__dict__)
 
 
-def run_and_exit(work: Callable[[], None]) -> None:
-    """Call ``work`` and exit as Python does: traceback, exit code, threads, atexit functions, streams."""
-    code = 0
-    try:
-        work()
-    except SystemExit as error:
-        code = _exit_code(error)
-    except BaseException:
-        code = 1
-        _print_traceback()
-    try:
-        threading._shutdown()  # type: ignore[attr-defined]
-        atexit._run_exitfuncs()
-    except BaseException:
-        _print_traceback()
-    try:
-        sys.stdout.flush()
-    except BaseException:
-        code = code or 120  # the exit code of Python when it cannot flush
-    _exit(code)
+def strip_carriage_returns() -> None:
+    """Let ``input`` return lines that end in CRLF without the carriage return.
 
+    Python on Linux keeps it. Tests whose lines end in CRLF come from Windows, where right programs never see it.
+    ``sys.stdin`` still returns the input unchanged.
+    """
+    read = builtins.input
 
-def _exit_code(error: SystemExit) -> int:
-    if error.code is None:
-        return 0
-    if isinstance(error.code, int):
-        return error.code & 0xFF
-    print(error.code, file=sys.stderr)
-    return 1
+    def input(prompt: object = "", /) -> str:
+        return read(prompt).removesuffix("\r")
 
-
-def _print_traceback() -> None:
-    """Print the traceback without the frames of this file. Running out of memory here must not hide the exit code."""
-    try:
-        kind, value, trace = sys.exc_info()
-        while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
-            trace = trace.tb_next
-        sys.excepthook(kind, value, trace)  # type: ignore[arg-type]
-        sys.stderr.flush()
-    except BaseException:
-        os.write(2, f"\n{kind.__name__ if kind else 'error'}\n".encode())
+    builtins.input = input
 
 
 def find_function(module: types.ModuleType, name: str) -> Any:

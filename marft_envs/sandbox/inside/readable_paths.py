@@ -10,9 +10,10 @@ import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 
-_NOT_OF_STDLIB = ("site-packages", "dist-packages", "test", "idlelib", "turtledemo", "ensurepip", "lib2to3", "config")
+_NOT_OF_STDLIB = ("site-packages", "dist-packages", "test", "idlelib", "turtledemo", "ensurepip", "lib2to3", "config-")
 _SYSTEM = ("/lib64", "/usr/lib64", "/etc/ld.so.cache", "/etc/localtime", "/usr/share/zoneinfo")
-_DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
+# Without /dev/zero: a shared mapping of it is memory that no limit counts.
+DEVICES = tuple(map(Path, ("/dev/null", "/dev/urandom", "/dev/random")))
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ def find(packages: Path | None) -> Readable:
     hidden = tuple(stdlib / name for name in _NOT_OF_STDLIB)
     bound = tuple(dict.fromkeys((stdlib, *libraries)))
     # numpy may be inside a hidden folder: the server imports it before it enters the namespaces
-    return Readable(stdlib, (*entries, *libraries, *extra, *map(Path, _DEVICES)), (*bound, *extra), hidden)
+    return Readable(stdlib, (*entries, *libraries, *extra, *DEVICES), (*bound, *extra), hidden)
 
 
 def _library_folders() -> list[Path]:

@@ -20,11 +20,11 @@ import struct
 
 # Allowed with any arguments. name:number on x86_64:number on aarch64, "-" if the machine does not have the call.
 _ALLOWED = """
-read:0:63 write:1:64 close:3:57 fstat:5:80 lseek:8:62 mmap:9:222 mprotect:10:226 munmap:11:215 brk:12:214
+read:0:63 write:1:64 close:3:57 fstat:5:80 lseek:8:62 mprotect:10:226 munmap:11:215 brk:12:214
 rt_sigaction:13:134 rt_sigprocmask:14:135 rt_sigreturn:15:139 pread64:17:67 pwrite64:18:68 readv:19:65 writev:20:66
-access:21:- pipe:22:- pipe2:293:59 select:23:- pselect6:270:72 sched_yield:24:124 mremap:25:216 mincore:27:232
+access:21:- pipe:22:- select:23:- pselect6:270:72 mremap:25:216 mincore:27:232
 madvise:28:233 msync:26:227 dup:32:23 dup2:33:- dup3:292:24 pause:34:- nanosleep:35:101 getitimer:36:102
-setitimer:38:103 alarm:37:- getpid:39:172 recvfrom:45:207 shutdown:48:210 exit:60:93 exit_group:231:94 wait4:61:260
+setitimer:38:103 alarm:37:- getpid:39:172 shutdown:48:210 exit:60:93 exit_group:231:94 wait4:61:260
 waitid:247:95 uname:63:160 fsync:74:82 fdatasync:75:83 ftruncate:77:46 getcwd:79:17 chdir:80:49
 fchdir:81:50 readlink:89:- readlinkat:267:78 stat:4:- lstat:6:- newfstatat:262:79 statx:332:291 statfs:137:43
 fstatfs:138:44 umask:95:166 gettimeofday:96:169 time:201:- times:100:153 getrlimit:97:163 getrusage:98:165
@@ -36,13 +36,15 @@ sched_get_priority_min:147:126 set_tid_address:218:96 getdents:78:- getdents64:2
 clock_getres:229:114 clock_nanosleep:230:115 epoll_create:213:- epoll_create1:291:20 epoll_ctl:233:21 epoll_wait:232:-
 epoll_pwait:281:22 poll:7:- ppoll:271:73 open:2:- openat:257:56 set_robust_list:273:99 get_robust_list:274:100
 eventfd:284:- eventfd2:290:19 getrandom:318:278 rseq:334:293 membarrier:324:283 getcpu:309:168 restart_syscall:219:128
-close_range:436:436 faccessat:269:48 faccessat2:439:439 fadvise64:221:223 getsockopt:55:209 getsockname:51:204
-getpeername:52:205 getpriority:140:141
+faccessat:269:48 faccessat2:439:439 fadvise64:221:223 getsockname:51:204
+getpeername:52:205 getpriority:140:141 rename:82:- mkdir:83:- rmdir:84:- unlink:87:- mkdirat:258:34 unlinkat:263:35
+renameat:264:38 renameat2:316:276
 """
 # Allowed with some arguments only, see ``_conditions``.
 _CHECKED = """
 clone:56:220 clone3:435:435 kill:62:129 tgkill:234:131 prlimit64:302:261 setrlimit:160:164 socketpair:53:199
-sendto:44:206 ioctl:16:29 prctl:157:167 fcntl:72:25
+sendto:44:206 recvfrom:45:207 getsockopt:55:209 ioctl:16:29 prctl:157:167 fcntl:72:25 mmap:9:222 pipe2:293:59
+close_range:436:436 sched_yield:24:124
 """
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # column, AUDIT_ARCH
 
@@ -50,7 +52,14 @@ _LOAD, _EQUAL, _FROM, _SET, _AND, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06  
 _ALLOW, _ERRNO, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
 _REFUSE = _ERRNO | errno.EPERM
 _NUMBER, _ARCH, _ARGUMENTS = 0, 4, 16  # offsets in struct seccomp_data; an argument is 8 bytes, low half first
-_CLONE_THREAD, _CLONE_NEW = 0x00010000, 0x7E020080  # every CLONE_NEW* flag
+_CLONE_THREAD = 0x00010F00  # CLONE_THREAD, VM, FS, FILES, SIGHAND: without FILES it has further descriptors
+_CLONE_NEW = 0x7E020080  # every CLONE_NEW* flag
+_SHARED, _ANONYMOUS = 0x01, 0x20
+_OUT_OF_BAND = 0x1  # MSG_OOB
+_CLOSE_RANGE_CLOEXEC = 4
+_PIPE_FLAGS = 0o2000000 | 0o4000  # O_CLOEXEC, O_NONBLOCK
+_SOL_SOCKET = 1
+_SOCKET_OPTIONS = (3, 4, 7, 8, 38, 39)  # type, error, sizes of the buffers, protocol, domain
 _IOCTLS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)  # TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIO(N)CLEX
 _FCNTLS = (0, 1, 2, 3, 4, 5, 6, 7, 1030, 1032, 1034)  # without F_SETOWN and F_SETSIG, which send signals to any process
 _PRCTLS = (15, 16, 0x53564D41)  # thread names, names of memory areas
@@ -141,9 +150,10 @@ def _conditions(pid: int) -> dict[str, list[Instruction]]:
     kill, tgkill = (
         [_argument(0), (_EQUAL, 0, 3, pid), _argument(signal), (_EQUAL, 1, 0, _SIGKILL), yes, no] for signal in (1, 2)
     )
-    threads = [_argument(0), (_SET, 0, 2, _CLONE_THREAD), (_SET, 1, 0, _CLONE_NEW), yes, no]
+    threads = [*_masked(0, _CLONE_THREAD | _CLONE_NEW, _CLONE_THREAD), yes, no]
     stream_of_unix = [_argument(0), (_EQUAL, 0, 4, 1), _argument(1), (_AND, 0, 0, 0xF), (_EQUAL, 0, 1, 1), yes, no]
-    no_address = [_argument(4), (_EQUAL, 0, 3, 0), _argument(4, high=True), (_EQUAL, 0, 1, 0), yes, no]
+    in_band = [_argument(3), (_SET, 1, 0, _OUT_OF_BAND), yes, no]
+    no_address = [_argument(4), (_EQUAL, 0, 5, 0), _argument(4, high=True), (_EQUAL, 0, 3, 0), *in_band]
     # Setting a limit reports success and does nothing, so that programs which raise their stack limit continue.
     getter = [_argument(2), (_EQUAL, 0, 3, 0), _argument(2, high=True), (_EQUAL, 0, 1, 0), yes, done]
     return {
@@ -156,10 +166,24 @@ def _conditions(pid: int) -> dict[str, list[Instruction]]:
         "setrlimit": [done],
         "socketpair": stream_of_unix,  # asyncio needs it; a datagram socket could send to any path
         "sendto": no_address,
+        "recvfrom": in_band,
+        "getsockopt": [_argument(1), (_EQUAL, 1, 0, _SOL_SOCKET), no, _argument(2), *_one_of(_SOCKET_OPTIONS), no],
+        # The memory of a shared mapping stays allocated, and is no longer counted, when most of it is unmapped.
+        "mmap": [*_masked(3, _SHARED | _ANONYMOUS, _SHARED | _ANONYMOUS), no, yes],
+        "pipe2": [*_masked(1, ~_PIPE_FLAGS & 0xFFFFFFFF, 0), yes, no],
+        # CLOSE_RANGE_UNSHARE gives a thread descriptors of its own, which no limit counts together.
+        "close_range": [*_masked(2, ~_CLOSE_RANGE_CLOEXEC & 0xFFFFFFFF, 0), yes, no],
+        # Reports success and does nothing: a program could otherwise wait without end and look as if it had no core.
+        "sched_yield": [done],
         "ioctl": [_argument(1), *_one_of(_IOCTLS), (_RETURN, 0, 0, _ERRNO | errno.ENOTTY)],
         "fcntl": [_argument(1), *_one_of(_FCNTLS), no],
         "prctl": [_argument(0), *_one_of(_PRCTLS), no],
     }
+
+
+def _masked(index: int, mask: int, value: int) -> list[Instruction]:
+    """Return instructions after which the next one runs if ``argument & mask == value``, else the one after it."""
+    return [_argument(index), (_AND, 0, 0, mask), (_EQUAL, 0, 1, value)]
 
 
 def _argument(index: int, high: bool = False) -> Instruction:

@@ -1,4 +1,4 @@
-"""Entry point of the fork server: ``python -P -s -S start.py LEVEL CONTROL_FD PACKAGES NEW_ROOT``.
+"""Entry point of the fork server: ``python -P -s -S start.py LEVEL CONTROL_FD PACKAGES CALLER``.
 
 1. Raise the stack limit and execute this file again, because the kernel sets the size of the stack at exec.
 2. Load this folder as the package ``marft_inside``.
@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import importlib.util
 import os
@@ -24,22 +25,25 @@ WARM = """
     traceback types typing
 """
 _STACK = 256 << 20
+_THREAD_STACK = 8 << 20  # as usual; otherwise each thread would get a stack of the main thread's size
+_ARENA_MAX = -8  # mallopt
 
 
 def main() -> None:
     """Prepare the server, report the result, and serve."""
-    level, control_fd, packages, new_root = sys.argv[1:5]
+    level, control_fd, packages, caller = sys.argv[1:5]
     if resource.getrlimit(resource.RLIMIT_STACK)[0] != _STACK and "again" not in sys.argv:
         _start_again()
     control = socket.socket(fileno=int(control_fd))
-    os.environ.clear()
     try:
-        confinement, serve = _prepare(level, Path(packages) if packages else None, Path(new_root))
+        caller_process = os.pidfd_open(int(caller))
+        confinement, serve, scratch = _prepare(level, Path(packages) if packages else None)
     except BaseException as error:
         control.send(f"{type(error).__name__}: {error}".encode()[:2000])
         return
+    os.environ.clear()  # not before: the libraries of numpy read there that they must not start threads
     control.send(b"ready")
-    serve(control, confinement)
+    serve(control, caller_process, confinement, scratch)
 
 
 def _start_again() -> None:
@@ -50,20 +54,38 @@ def _start_again() -> None:
     os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:], "again"], dict(os.environ))
 
 
-def _prepare(level: str, packages: Path | None, new_root: Path):  # type: ignore[no-untyped-def]
+def _prepare(level: str, packages: Path | None):  # type: ignore[no-untyped-def]
+    _limit_thread_memory()
     _import_without_fork_hooks(WARM.split())
     inside = load_package()
+    inside["semaphores"].install()
     site.setquit()
     site.setcopyright()
+    site.sethelper()
     readable = inside["readable_paths"].find(packages)
     if packages:
         sys.path.append(str(packages))
         importlib.import_module("numpy")
+    scratch = None
     if level == "namespace":
-        inside["namespaces"].enter(readable.bound, readable.hidden, new_root)
-    ruleset = None if level == "rlimits" else make_ruleset(inside, readable)
+        inside["namespaces"].enter(readable.bound, readable.hidden, inside["readable_paths"].DEVICES)
+        scratch = inside["namespaces"].SCRATCH
+    elif level == "landlock":
+        inside["namespaces"].hide_host_name()
+    ruleset = None if level == "rlimits" else make_ruleset(inside, readable, scratch)
     inside["program"].new_streams()  # these are /dev/null; a child puts its own files on the same descriptors
-    return inside["confinement"].Confinement.prepare(ruleset, [readable.stdlib]), inside["server"].serve
+    confinement = inside["confinement"].Confinement.prepare(ruleset, [readable.stdlib])
+    return confinement, inside["server"].serve, scratch
+
+
+def _limit_thread_memory() -> None:
+    """Give threads stacks of the usual size, and one heap for all of them, so that many fit into the address space."""
+    libc = ctypes.CDLL(None)
+    libc.mallopt(_ARENA_MAX, 1)
+    attributes = ctypes.create_string_buffer(256)
+    libc.pthread_attr_init(attributes)
+    libc.pthread_attr_setstacksize(attributes, ctypes.c_size_t(_THREAD_STACK))
+    libc.pthread_setattr_default_np(attributes)
 
 
 def _import_without_fork_hooks(names):  # type: ignore[no-untyped-def]
@@ -83,13 +105,23 @@ def _import_without_fork_hooks(names):  # type: ignore[no-untyped-def]
     sys.modules["random"].seed(0)
 
 
-def make_ruleset(inside, readable):  # type: ignore[no-untyped-def]
-    """Return the descriptor of the Landlock ruleset. Raises OSError if the kernel or the machine is not supported."""
+def make_ruleset(inside, readable, scratch=None):  # type: ignore[no-untyped-def]
+    """Return the descriptor of the Landlock ruleset.
+
+    Args:
+        inside: The modules of this folder by name.
+        readable: Paths that may be read.
+        scratch: Folder for temporary files, None if there is none.
+
+    Raises:
+        OSError: If the kernel or the machine is not supported.
+    """
     if inside["landlock"].abi() == 0:
         raise OSError("the kernel has no Landlock (available since Linux 5.13), or it is disabled")
     if not inside["seccomp"].supported():
         raise OSError(f"the system call filter does not support the machine {os.uname().machine!r}")
-    ruleset = inside["landlock"].make_ruleset(readable.trees)
+    writable = (Path(os.devnull), scratch) if scratch else (Path(os.devnull),)
+    ruleset = inside["landlock"].make_ruleset(readable.trees, writable)
     return fcntl.fcntl(ruleset, fcntl.F_DUPFD_CLOEXEC, 100)  # above the descriptors that children use
 
 
@@ -103,7 +135,7 @@ def load_package():  # type: ignore[no-untyped-def]
     module = importlib.util.module_from_spec(spec)
     sys.modules["marft_inside"] = module
     spec.loader.exec_module(module)
-    names = ("confinement", "landlock", "namespaces", "program", "readable_paths", "seccomp", "server")
+    names = ("confinement", "landlock", "namespaces", "program", "readable_paths", "seccomp", "semaphores", "server")
     return {name: importlib.import_module(f"marft_inside.{name}") for name in names}
 
 

@@ -23,6 +23,8 @@ def tried(*attempts):
             escaped(repr(result)[:80])
 def syscall(number, *arguments):
     return libc.syscall(number, *arguments)
+# At the level "namespace" the host's folders do not exist, and these are the program's own.
+OWN = () if os.path.exists(FOLDER) else ("/tmp", "/dev/shm", ".")
 """
 
 NETWORK = {
@@ -47,6 +49,14 @@ tried(lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0),
       lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, 1),
       lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0))""",
     "raw_syscall": "tried(lambda: syscall(41, 2, 1, 0), lambda: syscall(425, 4, 0))",
+    "out_of_band": """
+a, b = socket.socketpair()
+b.setblocking(False)
+tried(lambda: a.send(b"x", socket.MSG_OOB), lambda: b.recv(1, socket.MSG_OOB))""",
+    "handle_of_the_peer": """
+a, b = socket.socketpair()
+tried(lambda: a.getsockopt(socket.SOL_SOCKET, 77), lambda: a.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12),
+      lambda: a.getsockopt(socket.SOL_SOCKET, socket.SO_PEERSEC, 99))""",
 }
 READING = {
     "canary": "tried(lambda: open(CANARY).read(), lambda: os.open(CANARY, os.O_RDONLY))",
@@ -56,7 +66,7 @@ tried(lambda: open("/proc/self/environ").read(), lambda: open(f"/proc/{TRAINER}/
       lambda: open("/proc/1/environ").read(), lambda: len(os.environ.get("MARFT_CANARY", "")) - 1)
 if "MARFT_CANARY" in str(dict(os.environ)): escaped()""",
     "listing": "tried(lambda: os.listdir('/'), lambda: os.listdir(FOLDER), lambda: os.listdir('/proc'), "
-    "lambda: os.listdir('/tmp'), lambda: os.listdir('.'), lambda: os.listdir('/dev/shm'))",
+    "*[lambda f=f: os.listdir(f) != [] or f not in OWN and [] for f in ('/tmp', '.', '/dev/shm')])",
     "processes": """
 tried(lambda: open(f"/proc/{os.getppid()}/mem", "rb"), lambda: open(f"/proc/{TRAINER}/mem", "rb"),
       lambda: open("/proc/self/mem", "rb"), lambda: os.listdir(f"/proc/{os.getppid()}/fd"),
@@ -85,7 +95,20 @@ for number in range(3, 1024):
 }
 WRITING = {
     "new_file": "tried(*[lambda f=f: os.open(f + '/x', os.O_CREAT | os.O_WRONLY, 0o666) "
-    "for f in (FOLDER, '/tmp', '/dev/shm', '/var/tmp', '.', '/')])",
+    "for f in {FOLDER, '/tmp', '/dev/shm', '/var/tmp', '.', '/', '/dev', '/proc', '/usr/lib'} - {*OWN}])",
+    "many_new_files": """
+count = size = 0
+try:
+    while count < 2000:
+        with open(f"/tmp/{count}", "wb") as f: size += f.write(b"x" * (3 << 20))
+        count += 1
+except OSError:
+    pass
+if count > 256 or size > 20 << 20 or count and not OWN: escaped((count, size))""",
+    "special_new_files": """
+tried(lambda: os.symlink(CANARY, "/tmp/l") or True, lambda: os.mkfifo("/tmp/f") or True,
+      lambda: os.mknod("/tmp/n", 0o20666, os.makedev(1, 1)) or True, lambda: os.link("/dev/null", "/tmp/h") or True,
+      lambda: os.rename("/usr/lib", "/tmp/lib") or True, lambda: os.chmod("/tmp", 0o777) or True)""",
     "canary": "tried(lambda: open(CANARY, 'a'), lambda: os.truncate(CANARY, 0), lambda: os.open(CANARY, os.O_RDWR))",
     "names": """
 tried(lambda: os.unlink(CANARY) or True, lambda: os.rename(CANARY, CANARY + "2") or True,
@@ -137,6 +160,11 @@ try:
 except RuntimeError:
     pass
 if len(alive) > 1000: escaped(len(alive))""",
+    "thread_with_its_own_descriptors": """
+# close_range with CLOSE_RANGE_UNSHARE; clone of a thread that does not share its descriptors, which must not start
+tried(lambda: syscall(436, 1000, 1000, 2), lambda: syscall(436, 1000, 1000, 6))
+number = {"x86_64": 56, "aarch64": 220}[os.uname().machine]
+tried(lambda: syscall(number, 0x10B00, None, None, None, None))""",
 }
 SIGNALS = {
     "kill": """
@@ -203,6 +231,65 @@ for what in (resource.RLIMIT_AS, resource.RLIMIT_FSIZE, resource.RLIMIT_NPROC, r
     "lambda: syscall(317, 1, 0, 0), lambda: syscall(444, 0, 0, 1))",
 }
 MEMORY = {
+    "beyond_the_limit": "a = bytearray(400 << 20)\ntime.sleep(0.3)\nescaped()",
+    "beyond_the_limit_for_a_moment": "a = bytearray(400 << 20)\ndel a\nprint(1)",
+    "beyond_the_limit_in_threads": """
+kept = []
+def take():
+    for _ in range(400): kept.append(bytearray(1 << 20))
+threads = [threading.Thread(target=take) for _ in range(4)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+time.sleep(0.3)
+escaped()""",
+    "unmapped_shared_map": """
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+held = 0
+for _ in range(20):  # each leaves 64 MiB allocated, of which one page is mapped
+    start = libc.mmap(None, 64 << 20, 3, 0x21, -1, 0)
+    if start in (None, (1 << 64) - 1): break
+    ctypes.memset(start, 1, 64 << 20)
+    held += libc.munmap(start + 4096, (64 << 20) - 4096) == 0
+if held > 4: escaped(held)""",
+    "shared_map_of_zeros": "tried(lambda: open('/dev/zero', 'rb'), lambda: os.open('/dev/zero', os.O_RDWR))",
+    "sockets": """
+held, size = [], 0
+try:
+    while len(held) < 4000:
+        held.append(socket.socketpair())
+        for end in held[-1]:
+            end.setblocking(False)
+            try:
+                while True: size += end.send(b"x" * 65536)
+            except BlockingIOError:
+                pass
+except OSError:
+    pass
+if len(held) > 32 or size > 32 << 20: escaped((len(held), size))""",
+    "sockets_in_threads": """
+sizes = []
+def fill():
+    libc.syscall(436, 3, 1000, 2)  # close_range with CLOSE_RANGE_UNSHARE
+    held, size = [], 0
+    try:
+        while True:
+            held.append(socket.socketpair())
+            for end in held[-1]:
+                end.setblocking(False)
+                try:
+                    while True: size += end.send(b"x" * 65536)
+                except BlockingIOError:
+                    pass
+    except OSError:
+        sizes.append(size)
+        time.sleep(0.2)
+threading.stack_size(65536)
+threads = [threading.Thread(target=fill) for _ in range(20)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+if sum(sizes) > 32 << 20: escaped(sum(sizes))""",
     "one_process": "a = []\nwhile len(a) < 200: a.append(bytearray(64 << 20))\nescaped()",
     "small_pieces": "a = []\nwhile len(a) < 40_000_000: a.append([0] * 8)\nescaped()",
     "shared_map": """
@@ -220,7 +307,8 @@ tried(take)""",
     "posix": """
 tried(lambda: libc.mq_open(b"/x", 64, 0o600, 0))
 from _posixshmem import shm_open
-tried(lambda: shm_open("/marft", os.O_CREAT | os.O_RDWR, 0o600))""",
+if not OWN: tried(lambda: shm_open("/marft", os.O_CREAT | os.O_RDWR, 0o600))
+else: tried(lambda: os.posix_fallocate(shm_open("/marft", os.O_CREAT | os.O_RDWR, 0o600), 0, 20 << 20) or True)""",
     "sparse_output": "tried(lambda: os.ftruncate(1, 1 << 40) or True, lambda: os.posix_fallocate(1, 0, 1 << 34) or True,"
     " lambda: os.pwrite(1, b'x', 1 << 36))",
     "pipes": """
@@ -251,6 +339,33 @@ for number in range(1, 65):
 while True: pass""",
     "waits_for_input": "import select\nselect.select([], [], [])",
     "busy_sleep": "while True: time.sleep(0.001)",
+    "sleep_to_one_tick": """
+threading.stack_size(65536)
+def f():
+    n = int(time.monotonic() * 25) + 2
+    while True:
+        left = n / 25 - time.monotonic()
+        if left > 0: time.sleep(left)
+        n += 1
+for _ in range(59): threading.Thread(target=f, daemon=True).start()
+f()""",
+    "short_sleeps_in_threads": """
+threading.stack_size(65536)
+def f():
+    while True: time.sleep(0.02)
+for _ in range(40): threading.Thread(target=f, daemon=True).start()
+f()""",
+    "wakes_its_threads": """
+threading.stack_size(65536)
+tick = threading.Condition()
+def f():
+    while True:
+        with tick: tick.wait()
+for _ in range(30): threading.Thread(target=f, daemon=True).start()
+while True:
+    time.sleep(0.03)
+    with tick: tick.notify_all()""",
+    "yields": "while True: os.sched_yield()",
     "exit_handler": "import atexit\natexit.register(lambda: time.sleep(100))",
     "thread_left": "threading.Thread(target=time.sleep, args=(100,)).start()",
 }

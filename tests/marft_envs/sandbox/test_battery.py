@@ -42,9 +42,15 @@ TIMES = [
     "stopped",
     "ignores_signals",
     "waits_for_input",
+    "sleep_to_one_tick",
+    "short_sleeps_in_threads",
+    "wakes_its_threads",
+    "yields",
 ]
 STATUSES = {f"time/{name}": "timeout" for name in [*TIMES, "exit_handler", "thread_left"]} | {
-    "memory/one_process": "memory", "output/stdout": "output_limit", "output/stderr": "output_limit",
+    "memory/one_process": "memory", "memory/beyond_the_limit": "memory",
+    "memory/beyond_the_limit_for_a_moment": "memory",
+    "memory/beyond_the_limit_in_threads": "memory", "output/stdout": "output_limit", "output/stderr": "output_limit",
     "output/raw": "output_limit", "output/crash": "runtime_error", "returned/flood": "output_limit",
     "returned/deep": "runtime_error", "returned/raw_digits": "wrong", "returned/raw_brackets": "wrong",
 }  # fmt: skip

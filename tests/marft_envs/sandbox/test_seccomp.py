@@ -14,6 +14,7 @@ X86_64, X32_BIT, SELF = 0xC000003E, 0x40000000, 4242
 ALLOW, KILL, REFUSE = 0x7FFF0000, 0x80000000, 0x00050000 | errno.EPERM
 NOT_IMPLEMENTED, SUCCESS = 0x00050000 | errno.ENOSYS, 0x00050000
 THREAD = 0x00010000 | 0x00000F00  # CLONE_THREAD with VM, FS, FILES, SIGHAND
+FILES = 0x400
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +63,8 @@ def test_x32_calls_and_other_machines_are_refused(program, number):
         pytest.param(56, [THREAD], ALLOW, id="clone-a-thread"),
         pytest.param(56, [17], REFUSE, id="clone-a-process"),
         pytest.param(56, [THREAD | 0x10000000], REFUSE, id="clone-into-a-user-namespace"),
+        pytest.param(56, [THREAD & ~FILES], REFUSE, id="clone-a-thread-with-its-own-descriptors"),
+        pytest.param(56, [THREAD | 0x003D0000], ALLOW, id="clone-a-thread-as-the-C-library-does"),
         pytest.param(57, [], REFUSE, id="fork"),
         pytest.param(59, [], REFUSE, id="execve"),
         pytest.param(101, [], REFUSE, id="ptrace"),
@@ -81,6 +84,23 @@ def test_x32_calls_and_other_machines_are_refused(program, number):
         pytest.param(53, [2, 1], REFUSE, id="socketpair-of-internet"),
         pytest.param(44, [3, 0, 1, 0, 0], ALLOW, id="sendto-its-peer"),
         pytest.param(44, [3, 0, 1, 0, 1 << 33], REFUSE, id="sendto-an-address"),
+        pytest.param(44, [3, 0, 1, 1, 0], REFUSE, id="sendto-out-of-band"),
+        pytest.param(45, [3, 0, 1, 2, 0, 0], ALLOW, id="recvfrom-peeks"),
+        pytest.param(45, [3, 0, 1, 1, 0, 0], REFUSE, id="recvfrom-out-of-band"),
+        pytest.param(55, [3, 1, 4], ALLOW, id="getsockopt-SO_ERROR"),
+        pytest.param(55, [3, 1, 77], REFUSE, id="getsockopt-SO_PEERPIDFD"),
+        pytest.param(55, [3, 6, 4], REFUSE, id="getsockopt-of-TCP"),
+        pytest.param(9, [0, 4096, 3, 0x22], ALLOW, id="mmap-private-and-anonymous"),
+        pytest.param(9, [0, 4096, 1, 0x01], ALLOW, id="mmap-a-file-shared"),
+        pytest.param(9, [0, 4096, 3, 0x21], REFUSE, id="mmap-shared-and-anonymous"),
+        pytest.param(9, [0, 4096, 3, 0x23], REFUSE, id="mmap-shared-validated-and-anonymous"),
+        pytest.param(293, [0, 0o2000000 | 0o4000], ALLOW, id="pipe2"),
+        pytest.param(293, [0, 0o200], REFUSE, id="pipe2-of-notifications"),
+        pytest.param(293, [0, 0o40000], REFUSE, id="pipe2-of-packets"),
+        pytest.param(436, [3, 9, 0], ALLOW, id="close_range"),
+        pytest.param(436, [3, 9, 4], ALLOW, id="close_range-at-exec"),
+        pytest.param(436, [3, 9, 2], REFUSE, id="close_range-unshares"),
+        pytest.param(24, [], SUCCESS, id="sched_yield"),
         pytest.param(16, [0, 0x5401], ALLOW, id="ioctl-is-a-terminal"),
         pytest.param(16, [0, 0x5412], 0x00050000 | errno.ENOTTY, id="ioctl-types-into-a-terminal"),
         pytest.param(72, [0, 1], ALLOW, id="fcntl-flags"),

@@ -7,7 +7,7 @@
 | child of the worker | child_process.py | confined; parses and compares, with limited memory and CPU time |
 
 ``Verdict.isolation`` names the confinement of the child. "landlock" is that of ``marft_envs.sandbox``: Landlock, a
-filter of system calls, resource limits, and the user nobody in place of root. The child can read the standard library
+filter of system calls, resource limits, and another user in place of root. The child can read the standard library
 and the packages that it compares with, and has no network, no other processes and no file to write. "rlimits" is the
 fallback on kernels without Landlock: limits on address space, CPU time, open and written files and new processes
 (except for root), no new privileges, and "no network" if a network namespace is allowed; files can be read. In both
