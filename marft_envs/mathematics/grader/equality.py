@@ -22,6 +22,7 @@ from __future__ import annotations
 import re
 from typing import Protocol
 
+from marft_envs.mathematics.grader.assignments import without_names
 from marft_envs.mathematics.grader.collection_equality import (
     compare_collections,
     compare_intervals,
@@ -31,6 +32,7 @@ from marft_envs.mathematics.grader.decision import EQUAL, Decision, decision, di
 from marft_envs.mathematics.grader.expression_equality import same_value
 from marft_envs.mathematics.grader.grading_policy import DEFAULT_POLICY, GradingPolicy
 from marft_envs.mathematics.grader.input_limits import too_costly, wants_worker
+from marft_envs.mathematics.grader.named_values import without_lead
 from marft_envs.mathematics.grader.normalization import comparison_key, normalize
 from marft_envs.mathematics.grader.parse_answer import (
     MAX_LEVELS,
@@ -108,7 +110,7 @@ def compare(
         return EQUAL
     answer, gold = normalize(answer), normalize(gold)
     if r"\text" in answer:
-        answer = normalize(_PHRASE.sub("", answer, count=1))
+        answer = without_lead(normalize(_PHRASE.sub("", answer, count=1)))
     try:
         return _Comparison(policy, comparer or NoWorker()).same(answer, gold)
     except OutOfWork as limit:
@@ -154,6 +156,8 @@ class _Comparison:
         # as in x = 1, y = 2, before one equation.
         if g.kind == "matrix" and a.kind == "relation" and a.signs == ("=",) and NAME.fullmatch(a.parts[0]):
             a = shape_of(a.parts[1])
+        if "list" in (a.kind, g.kind) or "relation" in (a.kind, g.kind):
+            a, g = without_names(answer, gold, a, g) or (a, g)
         if "matrix" in (a.kind, g.kind):
             return compare_matrices(self, a, g) if is_vector(a) and is_vector(g) else self.worker(answer, gold)
         decided = compare_intervals(self, answer, gold, a, g)

@@ -27,7 +27,7 @@ _TEXT_NAMES = re.compile(
 )
 _TEXT_NUMBER = re.compile(r"\\text\{\s?([-+]?[\d.,/ %]++)\}")
 _TEXT = re.compile(r"\\text\{((?:[^{}]|\{[^{}]*+\})*+)\}")
-_SPACES = re.compile(r"(?:\\[,;: ]|~|\\q?quad(?![A-Za-z])|\s)+")
+_SPACES = re.compile(r"(?:\\[,;: ]|~|\\q?quad(?![A-Za-z]{2})|\s)+")
 _NOTHING = re.compile(
     r"\\!|\\(?:left|right)(?![A-Za-z])\.?|\\(?:displaystyle|limits|[bB]igg?[lr]?)(?![A-Za-z])|\\[()\[\]]|\\?\$"
 )

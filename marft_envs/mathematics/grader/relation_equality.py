@@ -15,12 +15,12 @@ from marft_envs.mathematics.grader.decision import (
     unknown,
 )
 from marft_envs.mathematics.grader.expression_equality import number_of, proportional
-from marft_envs.mathematics.grader.parse_answer import NAME, number_in, tree_of, without_unit
+from marft_envs.mathematics.grader.named_values import count_names, is_label, is_name, same_label
+from marft_envs.mathematics.grader.parse_answer import number_in, tree_of, without_unit
 from marft_envs.mathematics.grader.shape import Shape, shape_of
 from marft_envs.mathematics.grader.tree_value import symbols
 
 _DECIMAL = re.compile(r"-?\d+\.?\d*")
-_CONSTANTS = frozenset(["e", r"\pi", r"\infty"])  # every other name may be that of a variable, also i
 _CONTAINERS = frozenset(["set", "tuple", "union", "list"])
 
 
@@ -29,11 +29,10 @@ def compare_relations(pairs: Pairs, answer: str, gold: str, a: Shape, g: Shape) 
     if set(a.signs + g.signs) <= {"=", "~"}:
         if g.kind == "one":
             return _compare_chain(pairs, a, gold)
-        if a.kind == "one":  # the gold y = 2x + 1 is answered by 2x + 1, but not the gold 2x + y = 1
-            if g.signs == ("=",) and NAME.fullmatch(g.parts[0]):
-                return pairs.same(answer, g.parts[1])
-            return different("the gold is an equation, the answer is not")
-        return _compare_equations(pairs, a, g)
+        compared = _compare_with_chain(pairs, answer, a, g)
+        if a.kind == "one":
+            return compared or different("the gold is an equation, the answer is not")
+        return compared if compared is not None and compared.equal else _compare_equations(pairs, a, g)
     if "in" in a.signs + g.signs:
         return _compare_memberships(pairs, answer, gold, a, g)
     return pairs.worker(answer, gold)
@@ -55,23 +54,52 @@ def _compare_memberships(pairs: Pairs, answer: str, gold: str, a: Shape, g: Shap
 def _compare_chain(pairs: Pairs, a: Shape, gold: str) -> Decision:
     r"""Compare a calculation with a gold that is one expression.
 
-    x = 5, 2 + 3 = 5, A = \pi r^2 = 9\pi and \sqrt2 \approx 1.414 answer their last side; before an approximation, the
-    exact side is an answer, too. Neighbouring sides must be equal, so x = 41 = 42 answers neither.
+    x = 5, m + n = 5, 2 + 3 = 5, A = \pi r^2 = 9\pi and \sqrt2 \approx 1.414 answer their last side; before an
+    approximation, the exact side is an answer, too. Neighbouring sides must be equal, so x = 41 = 42 answers neither.
     """
     parts = list(a.parts)
-    named = NAME.fullmatch(parts[0]) and parts[0] not in _CONSTANTS and number_in(parts[0]) is None
-    steps, signs = (parts[1:], a.signs[1:]) if named else (parts, a.signs)
+    if len(parts) == 2 and a.signs == ("=",) and is_label(parts[1]) and _is_constant(parts[0]):
+        parts.reverse()  # 5 = x
+    names = count_names(tuple(parts), a.signs)
+    steps, signs = parts[names:], a.signs[names:]
     if not all(steps):
         return unknown("a side of the equation is empty")
-    if named and a.signs[0] == "~" and (len(steps) > 1 or not _is_constant(steps[0])):
+    if names and a.signs[0] == "~" and not _is_constant(steps[0]):
         return unknown("the approximation of a name is not a number")
-    if not named and not all(map(_is_constant, steps[:-1])):  # y + 1 = 2x + 5 is an equation, not a calculation
+    constants = [_is_constant(step) for step in steps]
+    # y + 1 = 2x + 5 is an equation, not a calculation; x + y = z gives no value.
+    labelled = names > 0 and all(map(is_label, parts[:names]))
+    if not labelled and not all(constants if names else constants[:-1]):
         return unknown("the answer is an equation, the gold is not")
     links = all_equal(_compare_sides(pairs, *link) for link in zip(steps, steps[1:], signs, strict=False))
     if not links.equal:
         return links
     last = next((i for i, sign in enumerate(signs) if sign == "~"), len(steps) - 1)
     return any_equal(pairs.same(step, gold) for step in dict.fromkeys((steps[last], steps[-1])))
+
+
+def _compare_with_chain(pairs: Pairs, answer: str, a: Shape, g: Shape) -> Decision | None:
+    r"""Compare an answer with a gold that names its value, or that is a calculation or an approximation.
+
+    The gold y = 2x + 1 is answered by 2x + 1, but not the gold 2x + y = 1, which may be a line. The gold
+    \sqrt2 \approx 1.414 is answered by either side.
+
+    Returns:
+        The decision; None if the gold is an equation, or if both sides have names and these differ.
+    """
+    names = next((i for i, side in enumerate(g.parts[:-1]) if g.signs[:i] != ("=",) * i or not is_label(side)), None)
+    names = len(g.parts) - 1 if names is None else names
+    steps, signs = g.parts[names:], g.signs[names:]
+    if not names and not all(map(_is_constant, steps)):
+        return None
+    named_alike = names and same_label(a.parts[0], g.parts[0])
+    if a.kind == "relation" and names and not named_alike and not all(map(_is_constant, a.parts)):
+        return None
+    last = next((i for i, sign in enumerate(signs) if sign == "~"), len(steps) - 1)
+    values = dict.fromkeys((steps[last], steps[-1]))
+    if a.kind == "one":
+        return any_equal(pairs.same(answer, value) for value in values)
+    return any_equal(_compare_chain(pairs, a, value) for value in values)
 
 
 def _is_constant(text: str) -> bool:
@@ -99,9 +127,9 @@ def _compare_sides(pairs: Pairs, left: str, right: str, sign: str) -> Decision:
 
 def _compare_equations(pairs: Pairs, a: Shape, g: Shape) -> Decision:
     """Compare two equations: the same name and value, or left side minus right side equal up to a factor."""
-    if a.parts[0] == g.parts[0] and NAME.fullmatch(g.parts[0]) and len(g.parts) == len(a.parts) == 2:
-        same = pairs.same(a.parts[1], g.parts[1])
-        if same.equal or not tree_of(g.parts[1]):
+    if is_name(g.parts[0]) and (a.parts[0] == g.parts[0] or same_label(a.parts[0], g.parts[0])):
+        same = _compare_chain(pairs, a, g.parts[-1]) if len(a.parts) > 2 else pairs.same(a.parts[-1], g.parts[-1])
+        if same.equal or not tree_of(g.parts[-1]):
             return same
     if len(a.parts) != 2 or len(g.parts) != 2:
         return unknown("a chain of more than two sides is compared with an equation")

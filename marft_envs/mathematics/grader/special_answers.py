@@ -22,6 +22,7 @@ _TIME = re.compile(
 _RATIO = re.compile(r"[^:]{1,200}(?::[^:]{1,200})+")
 _TO = re.compile(r"\s(?:to|is to)\s|\s?\\colon\s?")
 _NUMERAL = re.compile(r"(-?[0-9A-Za-z]+(?:\.[0-9A-Za-z]+)?)\s?_\s?(?:\{\s?(\w+)\s?\}|(\d+))")
+_GROUPED_DIGITS = re.compile(r"^(-?)\(([0-9A-Za-z.]+)\)(?=\s?_)")
 _BASE_WORDS = re.compile(r"(-?[0-9A-Fa-f.]+)\s?\(?\s?(?:in )?base[ -](\w+)\s?\)?")
 _BASE_NAMES = "two three four five six seven eight nine ten"
 _BASES = {w: str(i) for i, w in enumerate(_BASE_NAMES.split(), 2)} | {"sixteen": "16"}
@@ -86,7 +87,7 @@ def same_time(a: tuple[int, int, int, str], b: tuple[int, int, int, str]) -> boo
 def read_ratio(text: str) -> list[str] | None:
     """Read the terms of a ratio: 2:3, 2 : 3 : 4 or 2 to 3."""
     text = _TO.sub(":", unwrap_text(text).replace("  ", " "))
-    if not _RATIO.fullmatch(text):
+    if not _RATIO.fullmatch(text) or "=" in text:
         return None
     return [part.strip() for part in text.split(":")]
 
@@ -113,6 +114,7 @@ def ratio_value(terms: list[str]) -> Fraction | None:
 def read_numeral(text: str) -> Numeral | None:
     """Read a numeral in a base: 1010_2, 1010_{2}, 1010_{two} or 1010 base 2."""
     plain = " ".join(unwrap_text(text.replace(r"_\text", "_")).split())
+    plain = _GROUPED_DIGITS.sub(r"\1\2", plain)
     match = _NUMERAL.fullmatch(plain) or _BASE_WORDS.fullmatch(plain)
     if match is None:
         return None

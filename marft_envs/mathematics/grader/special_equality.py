@@ -5,8 +5,12 @@ The gold decides how a pair is read: the answer "C" is a choice if the gold is o
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from marft_envs.mathematics.grader import special_answers
 from marft_envs.mathematics.grader.decision import EQUAL, Decision, Pairs, all_equal, decision, different
+from marft_envs.mathematics.grader.named_ratios import in_order, read_named_ratio
+from marft_envs.mathematics.grader.named_values import is_phrase
 from marft_envs.mathematics.grader.normalization import comparison_key, unwrap_text
 from marft_envs.mathematics.grader.parse_answer import number_in, tree_of, without_unit
 from marft_envs.mathematics.grader.real_intervals import read_intervals
@@ -15,6 +19,10 @@ from marft_envs.mathematics.grader.shape import shape_of
 
 def compare_special(pairs: Pairs, answer: str, gold: str) -> Decision | None:
     """Compare choices, times, ratios, numerals and words; None if the gold is none of these."""
+    if "=" in answer or "=" in gold:
+        named = _compare_named_ratios(pairs, answer, gold)
+        if named is not None:
+            return named
     choice = special_answers.read_choice(gold)
     if choice and choice[0] in gold:  # a capital letter; (a) is more likely a variable in parentheses
         return _compare_choices(pairs, answer, choice)
@@ -72,12 +80,37 @@ def _compare_ratios(pairs: Pairs, answer: str, gold: list[str]) -> Decision:
     return decision(bool(equal), "the ratios are different")
 
 
+def _compare_named_ratios(pairs: Pairs, answer: str, gold: str) -> Decision | None:
+    """Compare two ratios of which at least one names its terms; None if neither is written with a colon."""
+    a, g = read_named_ratio(answer), read_named_ratio(gold)
+    if ":" not in answer + gold or (a is None and g is None):
+        return None
+    value = answer
+    if a is not None:
+        links = all_equal(_compare_values(pairs, right, left) for left, right in pairwise(a.values))
+        if not links.equal:
+            return links
+        ordered = in_order(a, g.names if g else a.names)
+        if ordered is None:
+            return different("the names of the ratios are different")
+        value = ordered
+    return _compare_values(pairs, value, g.values[-1] if g else gold)
+
+
+def _compare_values(pairs: Pairs, answer: str, gold: str) -> Decision:
+    """Compare the values of two ratios. They are no times of day: 18:28 equals 9:14."""
+    terms = special_answers.read_ratio(gold)
+    return _compare_ratios(pairs, answer, terms) if terms else pairs.same(answer, gold)
+
+
 def _compare_words(pairs: Pairs, answer: str, gold: str) -> Decision | None:
     """Compare words, or lists of words; None if the gold is mathematics.
 
     This layer comes before expressions because single letters multiply: "seat" and "east" are equal as products.
     """
     other_words = "the words are different"
+    if "=" in gold and is_phrase(gold.partition("=")[0]):  # Area = 12
+        return None
     gold_key = special_answers.word_key(gold)
     if gold_key in ("∅", "undefined") or special_answers.word_key(answer) == "∅":
         return decision(special_answers.word_key(answer) == gold_key, other_words)
