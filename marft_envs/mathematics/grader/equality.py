@@ -20,6 +20,8 @@ more than 10,000 digits are compared as strings.
 from __future__ import annotations
 
 import re
+from fractions import Fraction
+from math import isfinite
 from typing import Protocol
 
 from marft_envs.mathematics.grader.assignments import without_names
@@ -29,11 +31,12 @@ from marft_envs.mathematics.grader.collection_equality import (
     compare_matrices,
 )
 from marft_envs.mathematics.grader.decision import EQUAL, Decision, decision, different, unknown
-from marft_envs.mathematics.grader.expression_equality import same_value
+from marft_envs.mathematics.grader.expression_equality import number_of, same_value
 from marft_envs.mathematics.grader.grading_policy import DEFAULT_POLICY, GradingPolicy
 from marft_envs.mathematics.grader.input_limits import too_costly, wants_worker
 from marft_envs.mathematics.grader.named_values import without_lead
 from marft_envs.mathematics.grader.normalization import comparison_key, normalize
+from marft_envs.mathematics.grader.number import Number
 from marft_envs.mathematics.grader.parse_answer import (
     MAX_LEVELS,
     NAME,
@@ -46,13 +49,18 @@ from marft_envs.mathematics.grader.parse_answer import (
     tree_of,
     without_unit,
 )
-from marft_envs.mathematics.grader.quantity_equality import compare_numbers, with_currencies
+from marft_envs.mathematics.grader.quantity_equality import (
+    compare_numbers,
+    is_currency_against_percent,
+    is_float_of,
+    with_currencies,
+)
 from marft_envs.mathematics.grader.relation_equality import compare_relations
 from marft_envs.mathematics.grader.sample_points import Point
 from marft_envs.mathematics.grader.shape import shape_of
 from marft_envs.mathematics.grader.special_equality import compare_special
 from marft_envs.mathematics.grader.tree_cost import OutOfWork, Work
-from marft_envs.mathematics.grader.tree_value import Node
+from marft_envs.mathematics.grader.tree_value import Node, has, is_rational
 from marft_envs.mathematics.grader.units import read_unit
 
 MAX_CHARS = 4_000  # longer strings are equal only as numbers or as strings
@@ -105,6 +113,8 @@ def compare(
     # A shortcut for the most frequent pair, two integers: it skips normalization.
     if _INTEGER.fullmatch(answer) and _INTEGER.fullmatch(gold) and not policy.rounding:
         return decision(int(answer) == int(gold), "the numbers are different")
+    if is_currency_against_percent(answer, gold):
+        return different("one is an amount of money, the other a percentage")
     answer, gold = with_currencies(answer, gold)  # before normalization, which removes currency signs
     if comparison_key(answer) == comparison_key(gold):
         return EQUAL
@@ -178,7 +188,7 @@ class _Comparison:
     def _single(self, answer: str, gold: str) -> Decision:
         """Compare two expressions, with units if both have one."""
         a, answer_unit = without_unit(answer)
-        g, gold_unit = without_unit(gold)
+        g, gold_unit = without_unit(gold, is_gold=True)
         if answer_unit and gold_unit and self.policy.units != "ignored":
             left, right = read_unit(answer_unit), read_unit(gold_unit)
             if left.measures != right.measures:
@@ -191,10 +201,20 @@ class _Comparison:
         answer_number, gold_number = number_in(a), number_in(g)
         if answer_number and gold_number:
             return compare_numbers(answer_number, gold_number, self.policy)
+        if self._is_float(answer_number, g) or self._is_float(gold_number, a):
+            return EQUAL
         answer_tree, gold_tree = tree_of(a, self.policy.log), tree_of(g, self.policy.log)
         if answer_tree and gold_tree:
             return self.trees(answer_tree, gold_tree)
         return self.worker(a, g)
+
+    def _is_float(self, number: Number | None, other: str) -> bool:
+        """Return whether a decimal of a float's precision stands for an irrational constant, such as sqrt(17)."""
+        if number is None or not number.decimals or number.unit or number.percent:
+            return False
+        tree = tree_of(other, self.policy.log)
+        value = number_of(tree) if tree is not None and not is_rational(tree) and not has(tree, "deg", "pct") else None
+        return value is not None and isfinite(value) and is_float_of(number, Fraction(value))
 
     def trees(self, answer: Node, gold: Node) -> Decision:
         """Compare two expression trees by their values."""

@@ -11,6 +11,7 @@ import re
 import unicodedata
 
 from marft_envs.mathematics.grader.determinant import expand_determinants
+from marft_envs.mathematics.grader.expression_parser import is_word
 from marft_envs.mathematics.grader.latex_environments import without_environments
 from marft_envs.mathematics.grader.latex_layout import without_layout
 
@@ -31,6 +32,9 @@ _SPACES = re.compile(r"(?:\\[,;: ]|~|\\q?quad(?![A-Za-z]{2})|\s)+")
 _NOTHING = re.compile(
     r"\\!|\\(?:left|right)(?![A-Za-z])\.?|\\(?:displaystyle|limits|[bB]igg?[lr]?)(?![A-Za-z])|\\[()\[\]]|\\?\$"
 )
+_DIVIDED = re.compile(r"(?<=\d)\s*(?:\\?\$|\\[()\[\]])\s*(?=\d)")
+_NEGATED = re.compile(r"\\not\s?(?:=|\\in(?![A-Za-z])|[<>])")
+_NEGATIONS = {"=": r"\ne ", "n": r"\notin ", "<": r"\ge ", ">": r"\le "}
 _ROW_END = re.compile(r"\\\\(?:\[[^\]]{0,8}\])?")
 _DOUBLED = re.compile(r"\\\\(?=[A-Za-z{}()\[\],;!%$])")
 _DIFFERENTIAL = re.compile(r"\\text\{d\}\s?(?=\\?[A-Za-z])")
@@ -54,6 +58,9 @@ _SHORT_ROOT = re.compile(r"\\sqrt\s?(\w)")
 _SHORT_SCRIPT = re.compile(r"([\^_]|\\[pb]mod )\{(\w)\}")
 _MAX_BRACES = 50
 CACHED_CHARS = 300
+_SPACE = re.compile(r" (?!(?<=\d )\d)")
+"""A space, except between two digits: 1 2 is not 12."""
+_SHORT_WORDS = frozenset(["no", "so", "up", "pm", "am", "ok"])
 _PHRASE = re.compile(r"[^\W\d_]{2,}(?:[ ,.'-]+[^\W\d_]+)*")
 
 
@@ -107,8 +114,10 @@ def _commands(text: str) -> str:
         text = without_environments(text)
     if r"\\" in text:  # a row of a matrix ends there; elsewhere it is a backslash that was escaped twice
         text = _ROW_END.sub(r"\\cr ", text) if "\\begin" in text else _DOUBLED.sub(r"\\", text)
+    if r"\not" in text:
+        text = _NEGATED.sub(lambda m: _NEGATIONS[m.group()[-1]], text)
     text = _TEXT_NAMES.sub(r"\\text{", _FRAC_NAMES.sub(r"\\\1", text))
-    text = _NOTHING.sub("", _GROUPED.sub("", text)).replace("\\%", "%")
+    text = _NOTHING.sub("", _DIVIDED.sub(" ", _GROUPED.sub("", text))).replace("\\%", "%")
     if r"\begin" in text and ("vmatrix" in text or "|" in text or r"\det" in text):
         text = expand_determinants(text)
     text = text.rstrip()
@@ -155,12 +164,12 @@ def comparison_key(text: str) -> str:
 
 def _key(text: str) -> str:
     text = unwrap_text(normalize(text)).strip()
-    if _PHRASE.fullmatch(text):
+    if _PHRASE.fullmatch(text) and (is_word(text) or text.casefold() in _SHORT_WORDS):
         text = text.casefold()
     text = _SHORT_FRAC.sub(lambda m: rf"\frac{{{m[1] or m[2] or ''}}}{{{m[3] or m[4] or ''}}}", text)
     text = _MOD.sub(r"\\\1mod ", text)
     text = _SHORT_SCRIPT.sub(r"\1\2", _SHORT_ROOT.sub(r"\\sqrt{\1}", text))
-    return text.replace(" ", "")
+    return _SPACE.sub("", text)
 
 
 _key_short = functools.lru_cache(maxsize=8192)(_key)

@@ -7,11 +7,12 @@ input causes backtracking, and a number beyond MAX_DIGITS or MAX_EXPONENT is not
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from marft_envs.mathematics.grader.neutral_words import is_neutral, is_noun
 from marft_envs.mathematics.grader.normalization import normalize, unwrap_text
-from marft_envs.mathematics.grader.units import is_known
+from marft_envs.mathematics.grader.units import is_known, is_unit_word
 
 MAX_DIGITS = 10_000
 MAX_EXPONENT = 10_000
@@ -40,7 +41,7 @@ _PLAIN = re.compile(_DECIMAL)
 _SIGN = re.compile(r"(?:USD|EUR|GBP)?\s?([-+]?)\s?")
 
 _PERCENT = re.compile(r"\s?(?:%|per ?cent\b)")
-_DEGREE = re.compile(r"\s?(?:\^\s?(?:\{\s?\\circ\s?\}|\\circ)|°|\\degrees?\b|degrees?\b)")
+_DEGREE = re.compile(r"\s*+(?:\^\s?(?:\{\s?\\circ\s?\}|\\circ)|°|\\degrees?\b|degrees?\b)")
 _ORDINAL = re.compile(r"\s?\^?\s?\{?\s?(?:st|nd|rd|th)\b\s?\}?")
 _WORD = r"[^\W\d_]++(?:['’-][^\W\d_]++)*+\.?+(?:\s?\^\s?(?:\{-?[1-9]\}|-?[1-9]))?+"
 _UNIT = re.compile(rf"/?\s?{_WORD}(?:[ /,]++{_WORD})*+")
@@ -48,15 +49,27 @@ _SCALES = {"dozen": 12, "hundred": 10**2, "thousand": 10**3, "million": 10**6, "
 _SCALE = re.compile(rf"\s*({'|'.join(_SCALES)})\b", re.IGNORECASE)
 _NOT_A_UNIT = (
     "or and not no to but nor than more less fewer least most approximately minus plus times divided over mod modulo "
-    "half halves third thirds fourth fourths fifth fifths sixth sixths eighth eighths tenth tenths hundredth "
-    "hundredths squared cubed factorial choose sin cos tan log ln exp sqrt pi infinity undefined if when only either "
-    "dozen hundred thousand million billion trillion"
+    "squared cubed factorial choose sin cos tan log ln exp sqrt root pi infinity undefined if when only either is are "
+    "was be below above under wrong false true negative point double triple twice dozen hundred thousand million "
+    "billion trillion"
 )
-_NO_UNIT = frozenset(_NOT_A_UNIT.split())
+_PARTS = {
+    "half": 2, "halves": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8,
+    "ninth": 9, "tenth": 10, "eleventh": 11, "twelfth": 12, "hundredth": 100, "thousandth": 1000,
+}  # fmt: skip
+_NO_UNIT = frozenset([*_NOT_A_UNIT.split(), *_PARTS, *(f"{part}s" for part in _PARTS)])
+_ENDING_WORDS = "total altogether overall each left remaining all long wide tall high deep old"
+_ENDINGS = frozenset(_ENDING_WORDS.split())
+_PART = re.compile(
+    r"\s*+(?P<and>and\s++)?(?:(?P<count>an?|one|two|three|four|five|six|seven|eight|nine|\d{1,3}+)\s++)?"
+    rf"(?P<part>{'|'.join(sorted(_PARTS, key=len, reverse=True))})(?P<plural>s?)\b",
+    re.IGNORECASE,
+)
 _TWO_LETTERS = "mm cm km kg mg lb oz ft in yd mi mph hr min ml hz kw am pm of at an"
 _SHORT_UNITS = frozenset(_TWO_LETTERS.split())  # units without \text, with or without a space before them
 _SPACED_UNITS = frozenset("mgshl")  # units without \text, only after a space
 _MAX_WORDS = 8
+_LETTERS = re.compile(r"[^\W\d_]+")
 _CHINESE = re.compile(r"[\u4e00-\u9fff]+")
 _NO_CHINESE_UNIT = re.compile(r"[和或与至到约余又加减乘除多少不百千万亿]")
 """Words (and, or, about ...) and larger numbers. The units 千米 and 千克 are looked up before this pattern is used."""
@@ -76,11 +89,16 @@ class Number:
         value: The value as written: 50 for 50%.
         percent: Whether a percent sign follows.
         unit: The unit, or the words that name what is counted; "" for none.
+        is_closed: Whether every word of the unit is a known unit or a neutral word. Another word may change the value,
+            so it counts only if the other side of the comparison has it too.
+        decimals: The number of digits after the decimal point, if it is written as a decimal.
     """
 
     value: Fraction
     percent: bool = False
     unit: str = ""
+    is_closed: bool = True
+    decimals: int = 0
 
 
 def parse_number(text: str) -> Number | None:
@@ -100,7 +118,10 @@ def parse_number(text: str) -> Number | None:
         result = read(text, sign.end())
         if result is not None:
             value, end = result
-            return _with_unit(-value if sign.group(1) == "-" else value, text[end:])
+            number = _with_unit(-value if sign.group(1) == "-" else value, text[end:])
+            if number is not None and read is _read_plain and "." in text[:end]:
+                number = replace(number, decimals=end - text.index(".") - 1)
+            return number
     return None
 
 
@@ -212,24 +233,69 @@ def _with_unit(value: Fraction, rest: str) -> Number | None:
             break
     if scale := _SCALE.match(rest):
         value, rest, attached = value * _SCALES[scale.group(1).lower()], rest[scale.end() :], False
+    elif not attached and percent is None and (part := _PART.match(rest)):
+        with_part = _with_part(value, part)
+        if with_part is None:
+            return None
+        value, rest = with_part, rest[part.end() :]
     if rest[:1] in _CHINESE_SCALES:
         value, rest = value * _CHINESE_SCALES[rest[0]], rest[1:]
     unit = " ".join(rest.split()).rstrip(".")
     if unit and not _is_unit(unit, attached=attached, wrapped=wrapped):
         return None
-    return Number(value, percent is not None, _unit_key(unit))
+    return Number(value, percent is not None, _unit_key(unit), not unit or is_neutral_phrase(unit))
+
+
+def _with_part(value: Fraction, part: re.Match[str]) -> Fraction | None:
+    """Return the value of "5 sevenths", which is 5/7, or of "2 and a half", which is 5/2."""
+    name = part["part"].lower()
+    share = Fraction(1, _PARTS[name])
+    if part["and"]:
+        count = part["count"] or ""
+        number = Fraction(count) if count.isdecimal() else Fraction(_WORD_VALUES.get(count.lower(), 1))
+        if not part["count"] or number * share >= 1 or value.denominator != 1:
+            return None
+        return value - number * share if value < 0 else value + number * share
+    plural = bool(part["plural"]) or name == "halves"
+    if part["count"] or value.denominator != 1 or plural == (value == 1):  # "5 third" is no fraction
+        return None
+    return value * share
+
+
+def is_neutral_phrase(text: str) -> bool:
+    """Return whether words after a number are units and neutral words only, so that they can be dropped.
+
+    The last word must name something: "5 of the" is not a phrase.
+    """
+    if _CHINESE.match(text):
+        return is_known(text) or not (len(text) > _MAX_WORDS or _NO_CHINESE_UNIT.search(text))
+    words = _LETTERS.findall(text)
+    if not words or not _UNIT.fullmatch(text) or len(words) > _MAX_WORDS:
+        return False
+    if not all(is_unit_word(word) or (len(word) > 1 and is_neutral(word)) or word == "a" for word in words):
+        return False
+    return is_unit_word(words[-1]) or is_noun(words[-1]) or words[-1].lower() in _ENDINGS
+
+
+def is_counted_thing(text: str) -> bool:
+    """Return whether words after the number of a gold may name what is counted, although they are not known."""
+    words = _LETTERS.findall(text)
+    known_letters = all(len(word) > 1 or is_unit_word(word) or word == "a" for word in words)
+    allowed = _NO_UNIT.isdisjoint(word.lower() for word in words)
+    return bool(words) and bool(_UNIT.fullmatch(text)) and len(words) <= _MAX_WORDS and known_letters and allowed
 
 
 def _is_unit(unit: str, *, attached: bool, wrapped: bool) -> bool:
-    r"""Return whether the words after a number only name what is counted.
+    r"""Return whether the words after a number may name what is counted.
 
-    A single letter may be a variable (5x, 5 y), so it is a unit only inside \text, or after a space and known as one.
+    A single letter may be a variable (5x, 5 y), so it is a unit only if it is known as one, inside \text or after a
+    space.
     """
     if _CHINESE.match(unit):
         return is_known(unit) or not (len(unit) > _MAX_WORDS or _NO_CHINESE_UNIT.search(unit))
-    words = re.findall(r"[^\W\d_]+", unit)
-    if not _UNIT.fullmatch(unit) or len(words) > _MAX_WORDS or not _NO_UNIT.isdisjoint(w.lower() for w in words):
+    if not is_counted_thing(unit):
         return False
+    words = _LETTERS.findall(unit)
     if wrapped or words[0].lower() in _SHORT_UNITS:
         return True
     return not attached and (len(words[0]) > 2 or words[0] in _SPACED_UNITS or (words[0] == "a" and len(words) > 1))

@@ -9,7 +9,7 @@ from marft_envs.mathematics.grader import special_answers
 from marft_envs.mathematics.grader.expression_equality import is_defined
 from marft_envs.mathematics.grader.expression_parser import Unreadable, parse
 from marft_envs.mathematics.grader.normalization import CIRCLED, normalize
-from marft_envs.mathematics.grader.number import Number, parse_number
+from marft_envs.mathematics.grader.number import Number, is_counted_thing, is_neutral_phrase, parse_number
 from marft_envs.mathematics.grader.real_intervals import read_intervals
 from marft_envs.mathematics.grader.shape import Shape, shape_of
 from marft_envs.mathematics.grader.tree_value import Node, has, symbols
@@ -27,6 +27,8 @@ _UNIT_TAIL = re.compile(r"\\text\{\s?([^{}]{1,40})\}(\s?\^\s?\{?\d\}?)?$")
 _BARE_TAIL = re.compile(
     r"(?<=[\d}) ])\s?([A-Za-z]{1,12}(?:\s?\^\s?\{?\d\}?)?(?:\s?/\s?[A-Za-z]{1,8}(?:\^\{?\d\}?)?)?)$"
 )
+_FIRST_LETTERS = re.compile(r"[A-Za-z]+")
+_SUM = re.compile(r"(?<=.)[-+]")
 PLUS_MINUS = re.compile(r"\\pm(?![A-Za-z])|±|\\mp(?![A-Za-z])|∓")
 
 
@@ -50,18 +52,25 @@ def tree_of(text: str, log: str = "e") -> Node | None:
         return None
 
 
-def without_unit(text: str) -> tuple[str, str]:
-    """Split ``2\\sqrt{3} \\text{ cm}`` or ``4\\pi cm^2`` into (expression, unit); the unit is "" if there is none."""
+def without_unit(text: str, *, is_gold: bool = False) -> tuple[str, str]:
+    r"""Split ``2\sqrt{3} \text{ cm}`` or ``4\pi cm^2`` into (expression, unit); the unit is "" if there is none.
+
+    Outside \text, a unit has two letters or more, and a space before it after a sum: the end of 1 + 2m^2 is no unit.
+
+    Args:
+        text: A normalized string.
+        is_gold: Words of a gold that are not known, but cannot change a value either, are split off, too.
+    """
     match = _UNIT_TAIL.search(text)
-    if (
-        match
-        and match.start()
-        and special_answers.words_of(match[1]) + ([match[1].strip()] if len(match[1].strip()) == 1 else [])
-    ):
-        return text[: match.start()].strip(), (match[1] + (match[2] or "")).strip()
+    if match and match.start():
+        words = (match[1] + (match[2] or "")).strip()
+        if is_neutral_phrase(words) or (is_gold and is_counted_thing(words)):
+            return text[: match.start()].strip(), words
     bare = _BARE_TAIL.search(text)
-    if bare and is_known(bare[1]) and (len(bare[1]) > 1):
-        return text[: bare.start()].strip(), bare[1]
+    if bare and is_known(bare[1]) and len(_FIRST_LETTERS.match(bare[1])[0]) > 1:  # type: ignore[index]
+        body = text[: bare.start()].strip()
+        if not _SUM.search(body) or text[bare.start() : bare.start(1)]:
+            return body, bare[1]
     return text, ""
 
 
@@ -116,7 +125,7 @@ def is_readable(text: str, level: int = 0) -> bool:
     ):
         return True
     text = plain(text)
-    body = without_unit(text)[0]
+    body = without_unit(text, is_gold=True)[0]
     if tree_of(body) or read_intervals(text) or special_answers.word_key(text) in ("∅", "undefined"):
         return True
     if level >= MAX_LEVELS or not text:
@@ -134,7 +143,7 @@ def is_readable(text: str, level: int = 0) -> bool:
 
 def has_value(text: str) -> bool:
     """Return False for a readable constant without a value that can be computed, such as 1/0 or a tower of powers."""
-    node = tree_of(without_unit(text)[0])
+    node = tree_of(without_unit(text, is_gold=True)[0])
     if node is None or symbols(node) or number_in(text) or has(node, "i", "inf"):
         return True
     return is_defined(node)

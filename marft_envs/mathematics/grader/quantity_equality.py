@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from marft_envs.mathematics.grader.decision import Decision, decision, different
+from marft_envs.mathematics.grader.decision import EQUAL, Decision, different, unknown
 from marft_envs.mathematics.grader.grading_policy import DEFAULT_POLICY, GradingPolicy
 from marft_envs.mathematics.grader.number import Number
 from marft_envs.mathematics.grader.units import read_unit
 
+FLOAT_DIGITS = 15
+FLOAT_ERROR = Fraction(1, 2**52)
 _SIGNS = {r"\$": "dollar", "€": "euro", "₹": "rupee"}
 _CURRENCY = re.compile(r"\\\$|[€₹]|\b(?:dollar|cent|euro|rupee)s?\b|\b(?:USD|EUR)\b", re.IGNORECASE)
 _AMOUNT = r"(-?[\d.,{}!\\ ]*\d)"
@@ -28,6 +30,14 @@ def with_currencies(answer: str, gold: str) -> tuple[str, str]:
     return _sign_as_unit(answer), _sign_as_unit(gold)
 
 
+def is_currency_against_percent(answer: str, gold: str) -> bool:
+    """Return whether exactly one of two strings has a percent sign, and only the other one names a currency."""
+    if ("%" in answer) == ("%" in gold):
+        return False
+    percentage, other = (answer, gold) if "%" in answer else (gold, answer)
+    return _CURRENCY.search(other) is not None and _CURRENCY.search(percentage) is None
+
+
 def _sign_as_unit(text: str) -> str:
     match = _MONEY.fullmatch(text.strip())
     return f"{match[1] or ''}{match[3] or match[4]} {_SIGNS[match[2] or match[5]]}" if match else text
@@ -38,12 +48,39 @@ def compare_numbers(answer: Number, gold: Number, policy: GradingPolicy = DEFAUL
     scale = Fraction(1)
     if policy.units == "required" and gold.unit and not answer.unit:
         return different("the unit is missing")
+    if not answer.is_closed and answer.unit.casefold() != gold.unit.casefold():
+        return unknown("a word after the number is neither a known unit nor a neutral noun, nor in the gold")
     if answer.unit and gold.unit and policy.units != "ignored":
         answer_unit, gold_unit = read_unit(answer.unit), read_unit(gold.unit)
         if answer_unit.measures != gold_unit.measures:
             return different("the units are different")
         scale = answer_unit.factor / gold_unit.factor
-    return decision(_same_values(answer, gold, scale, policy), "the numbers are different")
+    if _same_values(answer, gold, scale, policy) or _is_rounded(answer, gold) or _is_rounded(gold, answer):
+        return EQUAL
+    return different("the numbers are different")
+
+
+def _is_rounded(decimal: Number, other: Number) -> bool:
+    """Return whether a decimal of a float's precision stands for a number that no decimal equals, such as 1/12."""
+    denominator = other.value.denominator
+    while denominator % 2 == 0:
+        denominator //= 2
+    while denominator % 5 == 0:
+        denominator //= 5
+    if denominator == 1 or decimal.unit or other.unit or decimal.percent or other.percent:
+        return False
+    return is_float_of(decimal, other.value)
+
+
+def is_float_of(decimal: Number, value: Fraction) -> bool:
+    """Return whether a decimal with at least FLOAT_DIGITS significant digits is ``value``, rounded or truncated.
+
+    The last digit may be off by one, and by the rounding error of a float.
+    """
+    digits = abs(decimal.value) * 10**decimal.decimals
+    if not decimal.decimals or digits < 10 ** (FLOAT_DIGITS - 1):
+        return False
+    return abs(decimal.value - value) < max(Fraction(1, 10**decimal.decimals), abs(value) * FLOAT_ERROR)
 
 
 def _same_values(answer: Number, gold: Number, scale: Fraction, policy: GradingPolicy) -> bool:

@@ -16,6 +16,9 @@ _CHOICE = re.compile(
     r"(?:\(([A-Ja-j])\)|\\text\{\s?\(?([A-Ja-j])\)?[.:]?\s?\}|([A-J])(?=[).:]|$))(?:[).:]|(?=\s|\\|$))\s?(.*)",
     re.DOTALL,
 )
+_ANOTHER_CHOICE = re.compile(
+    r"^\s?(?:or|and|not|[,/&])(?![A-Za-z])|\([A-J]\)|^\s?[A-J](?![A-Za-z])|^\s?\\text\{\s?(?:or|and|\()"
+)
 _TIME = re.compile(
     r"(\d{1,2})(?::([0-5]\d)(?::([0-5]\d))?(?:\s?\(?\s?([aApP])\.?\s?[mM]\.?\s?\)?)?|\s?([aApP])\.?\s?[mM]\.?)"
 )
@@ -57,7 +60,7 @@ def read_choice(text: str) -> tuple[str, str] | None:
         ``\\text``; elsewhere it is a variable.
     """
     match = _CHOICE.fullmatch(text)
-    if match is None:
+    if match is None or _ANOTHER_CHOICE.search(match[4]):
         return None
     return (match[1] or match[2] or match[3]).upper(), match[4].strip()
 
@@ -120,7 +123,7 @@ def read_numeral(text: str) -> Numeral | None:
         return None
     base = next(group for group in match.groups()[1:] if group)
     base = _BASES.get(base.casefold(), base)
-    if not base.isdigit() or not 2 <= int(base[:3]) <= 36 or len(base) > 2:
+    if not base.isdecimal() or not 2 <= int(base[:3]) <= 36 or len(base) > 2:
         return None
     if not any(c.isdigit() for c in match[1]) and not _all_digits(match[1], int(base)):
         return None

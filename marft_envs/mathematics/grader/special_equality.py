@@ -71,8 +71,9 @@ def _compare_ratios(pairs: Pairs, answer: str, gold: list[str]) -> Decision:
         same = terms is not None and [comparison_key(x) for x in terms] == [comparison_key(x) for x in gold]
         return decision(same, "the terms of the ratios are different")
     if terms is None:
-        number = number_in(answer)
-        same = number is not None and not number.unit and number.value == special_answers.ratio_value(gold)
+        number = number_in(answer)  # an integer does not answer 10 to 1
+        fraction = number is not None and not number.unit and number.value.denominator != 1
+        same = number is not None and fraction and number.value == special_answers.ratio_value(gold)
         return decision(same, "the ratio has another value")
     equal = special_answers.same_ratio(terms, gold)
     if equal is None and len(terms) == len(gold):  # a term is an expression

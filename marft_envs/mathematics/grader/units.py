@@ -85,20 +85,28 @@ _UNITS = _read_table()
 
 def _lookup(word: str) -> tuple[str, Fraction]:
     """Return (quantity, factor) of a word, singular or plural; an unknown word is a quantity with factor 1."""
+    found = _find(word)
+    if found is not None:
+        return found
     lower = word.casefold()
-    for name in (word, lower, lower.removesuffix("s"), lower.removesuffix("es")):
-        if name in _UNITS:
-            return _UNITS[name]
     return lower.removesuffix("s") if len(lower) > 2 else word, Fraction(1)
+
+
+def _find(word: str) -> tuple[str, Fraction] | None:
+    lower = word.casefold()
+    names = (word, lower, lower.removesuffix("s"), lower.removesuffix("es"))
+    return next((_UNITS[name] for name in names if name in _UNITS), None)
 
 
 def is_known(text: str) -> bool:
     """Return whether every word of a unit is in the table."""
     words = [m[1] for m in _PIECE.finditer(text) if m[1] and m[1] != "per"]
-    return bool(words) and all(
-        w.casefold() in _PREFIX or w.casefold() in _COMPOUND or _lookup(w)[0] in {q for q, _ in _UNITS.values()}
-        for w in words
-    )
+    return bool(words) and all(is_unit_word(word) for word in words)
+
+
+def is_unit_word(word: str) -> bool:
+    """Return whether one word is a unit in the table, or a prefix such as "square"."""
+    return word.casefold() in _PREFIX or word.casefold() in _COMPOUND or _find(word) is not None
 
 
 @lru_cache(maxsize=1024)

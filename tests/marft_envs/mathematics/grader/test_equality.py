@@ -72,6 +72,12 @@ VALUES = [  # string, value
     ("5 cm^2", 5),
     ("2 million", 2 * 10**6),
     ("3 dozen eggs", 36),
+    ("5 sevenths", "5/7"),
+    (r"3 \text{ quarters}", "3/4"),
+    ("2 thirds", "2/3"),
+    ("5 and a half", "11/2"),
+    (r"-2\text{ and a quarter}", "-9/4"),
+    (r"1\text{ and three quarters hours}", "7/4"),
 ]
 
 NO_NUMBERS = [
@@ -88,8 +94,9 @@ NO_NUMBERS = [
     "2^10",
     "5 or 6",
     "5, 6",
-    "5 and a half",
-    "2 thirds",
+    "5 and a sock",
+    "5 third",
+    "2 and 3 halves",
     "not 5",
     "1/0",
     "1/2/3",
