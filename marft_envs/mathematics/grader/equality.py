@@ -33,7 +33,7 @@ from marft_envs.mathematics.grader.collection_equality import (
 from marft_envs.mathematics.grader.decision import EQUAL, Decision, decision, different, unknown
 from marft_envs.mathematics.grader.expression_equality import number_of, same_value
 from marft_envs.mathematics.grader.grading_policy import DEFAULT_POLICY, GradingPolicy
-from marft_envs.mathematics.grader.input_limits import too_costly, wants_worker
+from marft_envs.mathematics.grader.input_limits import is_misread, too_costly, wants_worker
 from marft_envs.mathematics.grader.named_values import without_lead
 from marft_envs.mathematics.grader.normalization import comparison_key, normalize
 from marft_envs.mathematics.grader.number import Number
@@ -179,6 +179,12 @@ class _Comparison:
             a, g = merge_sets(a), merge_sets(g)
         if ("in",) in (a.signs, g.signs):
             return compare_relations(self, answer, gold, a, g)
+        if (
+            "relation" in (a.kind, g.kind)
+            and not set(a.signs + g.signs) <= {"=", "~"}
+            and "list" not in (a.kind, g.kind)
+        ):
+            return self.worker(answer, gold)  # an inequality and an interval, or two inequalities
         if {a.kind, g.kind} & {"list", "tuple", "set"}:
             return compare_collections(self, a, g)
         if "relation" in (a.kind, g.kind):
@@ -225,6 +231,8 @@ class _Comparison:
         """Compare sums, integrals, limits, matrices and inequalities that no other layer can read."""
         if not (wants_worker(answer) or wants_worker(gold)):
             return unknown("no layer can read the answer or the gold")
+        if is_misread(answer) or is_misread(gold):
+            return unknown("the symbolic worker does not understand all commands of the answer or the gold")
         cost = too_costly(answer) or too_costly(gold)
         if cost:
             return unknown(f"too costly for the symbolic worker: {cost}")

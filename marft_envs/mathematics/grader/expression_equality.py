@@ -42,6 +42,7 @@ from marft_envs.mathematics.grader.tree_value import (
     agree,
     exact,
     has,
+    has_symbolic_exponent,
     is_rational,
     symbols,
 )
@@ -196,8 +197,9 @@ def _exactly(pair: _Pair) -> bool | None:
 
 def _by_integers(pair: _Pair) -> bool | None:
     """Compare two rational expressions at integers: long ones, or short ones if there are factorials."""
-    result = _modular(pair, integer_points(pair.names, pair.seed), 3)
-    return _modular(pair, small_integer_points(pair.names, pair.seed), 8) if result is None else result
+    exponential = has_symbolic_exponent(pair.answer) or has_symbolic_exponent(pair.gold)  # (-1)^n is 1 at even n
+    result = _modular(pair, integer_points(pair.names, pair.seed), 16 if exponential else 3)
+    return _modular(pair, small_integer_points(pair.names, pair.seed), 12) if result is None else result
 
 
 def _modular(pair: _Pair, points: Iterable[Point], needed: int) -> bool | None:
@@ -214,9 +216,9 @@ def _modular(pair: _Pair, points: Iterable[Point], needed: int) -> bool | None:
         except _NO_VALUE:
             continue
         agreed += 1
-        if agreed >= needed and needed <= 3:
-            break
-    return True if agreed >= needed else None
+        if agreed >= needed:
+            return True
+    return None
 
 
 def _by_digits(pair: _Pair) -> tuple[bool | None, list[Point]]:

@@ -246,7 +246,7 @@ class _Parser:
 
     def factor(self) -> Node:
         r"""Read an atom with its factorials, marks and exponent, or a mixed number: 4\frac{2}{3} is 4 + 2/3."""
-        if self.tokens[self.at][0] == "num" and self.tokens[self.at + 1] == ("op", "\\frac"):
+        if self.tokens[self.at][0] == "num" and self.fraction_follows():
             return self.mixed_number(self.atom())
         node = self.postfix(self.atom())
         if self.accept("^", "**"):
@@ -254,6 +254,11 @@ class _Parser:
                 return self.postfix(("deg", node))
             node = self.postfix(("pow", node, self.exponent()))
         return node
+
+    def fraction_follows(self) -> bool:
+        r"""Return whether \frac, alone or in braces, follows the current token."""
+        after = [word for kind, word in self.tokens[self.at + 1 : self.at + 3] if kind == "op"]
+        return after[:1] == ["\\frac"] or after == ["{", "\\frac"]
 
     def mixed_number(self, whole: Node) -> Node:
         """Read the fraction after a number: its sum with an integer if it is a proper fraction, else the product."""

@@ -17,6 +17,15 @@ _SYMBOLIC = re.compile(
     r"\\(?:sum|prod|int|iint|oint|lim|det|max|min|gcd|lcm|bmod|pmod|mod|cap|mathbb|vec|hat|overline|begin|sup|inf|partial"
     r"|cdots|ldots|dots)(?![A-Za-z])|[<>]|\\(?:le|ge|lt|gt|ne|leq|geq|neq|leqslant|geqslant)(?![A-Za-z])"
 )
+_UNDERSTOOD_NAMES = (
+    "sum prod int iint oint lim to rightarrow infty frac sqrt binom pi cdot times div pm mp le ge lt gt leq geq "
+    "leqslant geqslant ne neq in cup emptyset varnothing begin end cr sin cos tan cot sec csc arcsin arccos arctan "
+    "sinh cosh tanh ln log lg exp alpha beta gamma delta epsilon theta lambda mu rho sigma tau phi varphi omega lfloor "
+    "rfloor lceil rceil lvert rvert mathbb circ quad"
+)
+_UNDERSTOOD = frozenset(_UNDERSTOOD_NAMES.split())
+"""The commands that math-verify reads as they are meant. It drops or misreads others, such as \\gcd and \\partial."""
+_MISREAD = re.compile(r"['′:;~@#?\"`]|\\\\|\|\||_(?!\s?(?:\{|[A-Za-z\d]))")
 _COMMAND = re.compile(r"\\([A-Za-z]+)")
 _FOREIGN_WORDS = "input include write read openin openout def let newcommand csname catcode loop url href"
 _FOREIGN = frozenset(_FOREIGN_WORDS.split())
@@ -34,6 +43,11 @@ def wants_worker(text: str) -> bool:
     Commands that access files or define macros (\input, \def) are refused.
     """
     return bool(_SYMBOLIC.search(text)) and _FOREIGN.isdisjoint(_COMMAND.findall(text))
+
+
+def is_misread(text: str) -> bool:
+    """Return whether a string has a command or mark that math-verify may drop or misread."""
+    return not _UNDERSTOOD.issuperset(_COMMAND.findall(text)) or _MISREAD.search(text) is not None
 
 
 def too_costly(text: str) -> str:

@@ -136,6 +136,8 @@ def is_neutral(word: str) -> bool:
 def is_noun(word: str) -> bool:
     """Return whether a word is one of the nouns, singular or plural."""
     word = word.casefold()
-    if word in NOUNS or f"{word}s" in NOUNS or f"{word}es" in NOUNS or word in _SINGULAR:
+    if word in NOUNS or f"{word}s" in NOUNS or word in _SINGULAR:
+        return True
+    if word.endswith(("s", "x", "z", "ch", "sh", "o")) and f"{word}es" in NOUNS:
         return True
     return (word.endswith("y") and f"{word[:-1]}ies" in NOUNS) or (word.endswith("f") and f"{word[:-1]}ves" in NOUNS)

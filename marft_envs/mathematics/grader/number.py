@@ -40,7 +40,7 @@ _DOTTED = re.compile(r"[-+]?\d{1,3}(?:\.\d{3}){2,}+")
 _PLAIN = re.compile(_DECIMAL)
 _SIGN = re.compile(r"(?:USD|EUR|GBP)?\s?([-+]?)\s?")
 
-_PERCENT = re.compile(r"\s?(?:%|per ?cent\b)")
+_PERCENT = re.compile(r"\s*+(?:%|per ?cent\b)")
 _DEGREE = re.compile(r"\s*+(?:\^\s?(?:\{\s?\\circ\s?\}|\\circ)|°|\\degrees?\b|degrees?\b)")
 _ORDINAL = re.compile(r"\s?\^?\s?\{?\s?(?:st|nd|rd|th)\b\s?\}?")
 _WORD = r"[^\W\d_]++(?:['’-][^\W\d_]++)*+\.?+(?:\s?\^\s?(?:\{-?[1-9]\}|-?[1-9]))?+"

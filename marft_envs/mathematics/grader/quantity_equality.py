@@ -8,7 +8,7 @@ from fractions import Fraction
 from marft_envs.mathematics.grader.decision import EQUAL, Decision, different, unknown
 from marft_envs.mathematics.grader.grading_policy import DEFAULT_POLICY, GradingPolicy
 from marft_envs.mathematics.grader.number import Number
-from marft_envs.mathematics.grader.units import read_unit
+from marft_envs.mathematics.grader.units import is_known, read_unit
 
 FLOAT_DIGITS = 15
 FLOAT_ERROR = Fraction(1, 2**52)
@@ -50,6 +50,9 @@ def compare_numbers(answer: Number, gold: Number, policy: GradingPolicy = DEFAUL
         return different("the unit is missing")
     if not answer.is_closed and answer.unit.casefold() != gold.unit.casefold():
         return unknown("a word after the number is neither a known unit nor a neutral noun, nor in the gold")
+    percentage, other = (answer, gold) if answer.percent else (gold, answer)
+    if percentage.percent and not other.percent and is_known(other.unit) and not percentage.unit:
+        return different("one is a percentage, the other has a unit")
     if answer.unit and gold.unit and policy.units != "ignored":
         answer_unit, gold_unit = read_unit(answer.unit), read_unit(gold.unit)
         if answer_unit.measures != gold_unit.measures:

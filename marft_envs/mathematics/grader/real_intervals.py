@@ -132,6 +132,8 @@ def _read(text: str, depth: int) -> IntervalUnion | None:
 def _union(parts: list[IntervalUnion | None]) -> IntervalUnion | None:
     unions = [part for part in parts if part is not None]
     names = {union.name for union in unions}
+    if len(unions) == len(parts) and unions[0].name and not any(union.name for union in unions[1:]):
+        names = {unions[0].name}  # x \in [0, 1] \cup [2, 3]
     if len(unions) != len(parts) or len(names) > 1:
         return None
     return IntervalUnion(tuple(interval for union in unions for interval in union.intervals), names.pop())
@@ -158,10 +160,24 @@ def _relation(shape: Shape, depth: int) -> IntervalUnion | None:
     nodes = [parse(side) for side in sides]
     if len(nodes) == 2:
         return _one_sign(nodes[0], signs[0], nodes[1])
+    if len(nodes) == 3 and nodes[1][:2] == ("fn", "abs") and nodes[1][2][0] == "sym" and signs[0][0] == signs[1][0]:
+        return _ring(nodes, signs)
     if len(nodes) == 3 and symbols(nodes[1]) and not symbols(nodes[0]) | symbols(nodes[2]):
         left, right = _one_sign(nodes[0], signs[0], nodes[1]), _one_sign(nodes[1], signs[1], nodes[2])
         return _between(left, right) if left and right and signs[0][0] == signs[1][0] else None
     return None
+
+
+def _ring(nodes: list[Node], signs: tuple[str, ...]) -> IntervalUnion | None:
+    """Read 1 <= |x| <= 2, which is [-2, -1] and [1, 2]."""
+    low, inside, high = nodes if signs[0][0] == "<" else nodes[::-1]
+    first, last = signs if signs[0][0] == "<" else signs[::-1]
+    smallest, largest = number_of(low), number_of(high)
+    if signs[0][0] not in "<>" or smallest is None or largest is None or not 0 <= smallest < largest:
+        return None
+    right = RealInterval(low, high, first == "<=" or first == ">=", last == "<=" or last == ">=")
+    left = RealInterval(("neg", high), ("neg", low), right.closed_high, right.closed_low)
+    return IntervalUnion((left, right), inside[2][1])
 
 
 def _between(left: IntervalUnion, right: IntervalUnion) -> IntervalUnion | None:

@@ -22,9 +22,9 @@ POSITIVE = frozenset(["c", "r", "R", "L"])
 
 
 def integer_points(names: frozenset[str], seed: int) -> Iterator[Point]:
-    """Yield five points with integers of 60 bits, for polynomials and integer powers modulo a prime."""
+    """Yield 20 points with integers of 60 bits, for polynomials and integer powers modulo a prime."""
     rng = random.Random(seed)
-    for _ in range(5):
+    for _ in range(20):
         yield {name: Fraction(rng.getrandbits(59) | 1 << 59) for name in sorted(names)}
 
 

@@ -164,6 +164,13 @@ def has(node: Node, *kinds: str) -> bool:
     return any(has(part, *kinds) for part in node[1:] if isinstance(part, tuple))
 
 
+def has_symbolic_exponent(node: Node) -> bool:
+    """Return whether a tree contains a power whose exponent has symbols."""
+    if node[0] == "pow" and symbols(node[2]):
+        return True
+    return any(has_symbolic_exponent(part) for part in node[1:] if isinstance(part, tuple))
+
+
 class Reals:
     """Evaluation of trees with an error bound, in the number system of a subclass.
 

@@ -9,6 +9,8 @@ significant digits.
 from __future__ import annotations
 
 import logging
+import random
+import re
 import sys
 from collections.abc import Callable
 from fractions import Fraction
@@ -23,6 +25,10 @@ from math_verify import LatexExtractionConfig
 tree_value: Any = sys.modules["marft_tree_value"]
 logging.disable(logging.CRITICAL)
 GUARD_DIGITS = 30
+_COMMAND = re.compile(r"\\[A-Za-z]+")
+_NAME = re.compile(r"\\[A-Za-z]+|[A-Z]")
+_LETTER = re.compile(r"[A-Za-z]")
+_BOUND = re.compile(r"\\(?:sum|prod|lim)\s?_\s?\{?\s?([A-Za-z])|d ?([A-Za-z])(?![A-Za-z])")
 _CONFIG = [
     LatexExtractionConfig(
         boxed_match_priority=0,
@@ -71,14 +77,26 @@ def same_trees(
 
 
 def same_latex(answer: str, gold: str, gold_done: Callable[[], None]) -> bool | None:
-    """Compare two LaTeX strings with math-verify; None if it cannot parse one of them."""
+    """Compare two LaTeX strings with math-verify.
+
+    Returns:
+        True if math-verify finds them equal and their numbers agree to 30 digits, False if their values at a point
+        differ, None if neither is shown, or if one cannot be parsed without losing a name.
+    """
+    answer, gold = _with_small_letters(answer, gold)
     parsed_gold = _parse(gold)
     gold_done()
     parsed_answer = _parse(answer)
-    if parsed_gold is None or parsed_answer is None:
+    if not (_has_all_names(parsed_gold, gold) and _has_all_names(parsed_answer, answer)):
         return None
+    if not (isinstance(parsed_answer, sympy.Expr) and isinstance(parsed_gold, sympy.Expr)):
+        sets = _as_set(parsed_answer), _as_set(parsed_gold)
+        return True if None not in sets and sets[0] == sets[1] else None
+    differ = _differ(parsed_answer, parsed_gold)
+    if differ:
+        return False
     equal = math_verify.verify(parsed_gold, parsed_answer, allow_set_relation_comp=True, timeout_seconds=None)
-    return bool(equal) and _equal_to_30_digits(parsed_answer, parsed_gold)
+    return True if equal and differ is False else None
 
 
 def _parse(text: str) -> Any:
@@ -88,14 +106,53 @@ def _parse(text: str) -> Any:
     return next((item for item in parsed if not isinstance(item, str)), None)
 
 
-def _equal_to_30_digits(answer: Any, gold: Any) -> bool:
-    """Return whether two numbers agree to 30 significant digits; True for anything that is not a number."""
-    if not all(isinstance(item, sympy.Expr) and not item.free_symbols for item in (answer, gold)):
-        return True
-    a, b = (sympy.N(item.doit(), 50) for item in (answer, gold))
-    if not (a.is_number and b.is_number and a.is_finite and b.is_finite):
-        return bool(a == b)
-    return bool(abs(a - b) <= abs(b) * sympy.Float("1e-30", 50))
+def _with_small_letters(*texts: str) -> tuple[str, ...]:
+    """Return the strings with a small letter of its own for each capital: math-verify does not tell N from n."""
+    letters = {letter for text in texts for letter in _LETTER.findall(_COMMAND.sub(" ", text))}
+    free = (letter for letter in "abcfghjklmnopqrstuvwxyz" if letter not in letters)
+    names = {letter: next(free, letter) for letter in sorted(letters) if letter.isupper()}
+    return tuple(_NAME.sub(lambda match: names.get(match.group(), match.group()), text) for text in texts)
+
+
+def _has_all_names(parsed: Any, text: str) -> bool:
+    """Return whether each letter of a string is a symbol of what was parsed: math-verify drops what it cannot read."""
+    if not isinstance(parsed, sympy.Basic):
+        return False
+    letters = set(_LETTER.findall(_COMMAND.sub(" ", text)))
+    bound = {
+        letter for pair in _BOUND.findall(text) for letter in pair
+    }  # the variables of sums, products, limits and integrals
+    return letters - bound - {"e", "i", "d"} <= {str(symbol) for symbol in parsed.atoms(sympy.Symbol)}
+
+
+def _as_set(item: Any) -> Any:
+    """Return a set of real numbers, such as that of an inequality in one variable, as a set of SymPy, or None."""
+    try:
+        return item if isinstance(item, sympy.Set) else item.as_set()
+    except (AttributeError, NotImplementedError, TypeError, ValueError):
+        return None
+
+
+def _differ(answer: Any, gold: Any) -> bool | None:
+    """Return whether two expressions have different values at three points, to 30 digits; None if they have none."""
+    names = sorted(answer.free_symbols | gold.free_symbols, key=str)
+    rng = random.Random(str(gold))
+    agreed = 0
+    for _ in range(3 if names else 1):
+        point = {name: _draw(rng, answer, gold) for name in names}
+        a, g = (sympy.N(item.subs(point).doit(), 50) for item in (answer, gold))
+        if not (a.is_number and g.is_number and a.is_finite and g.is_finite):
+            continue
+        if abs(a - g) > abs(g) * sympy.Float("1e-30", 50):
+            return True
+        agreed += 1
+    return False if agreed else None
+
+
+def _draw(rng: random.Random, *items: Any) -> Any:
+    """Return a random integer, or a fraction between 0 and 1, at which an infinite series may have a value."""
+    endless = any(sympy.oo in limits for item in items for series in item.atoms(sympy.Sum) for limits in series.limits)
+    return sympy.Rational(rng.randint(100, 900), 1009) if endless else sympy.Integer(rng.randint(2, 12))
 
 
 def _value(numbers: Mpmath, tree: Any, point: dict[str, Fraction]) -> tuple[Any, bool]:
