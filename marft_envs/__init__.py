@@ -22,13 +22,12 @@ from marft_envs.task import Problem, Task
 from marft_envs.team.role import Role
 from marft_envs.team.team import Team
 from marft_envs.verdict import Outcome, Verdict
+from marft_envs.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from marft_envs import math_v0 as math_v0
 
     all_environments: tuple[str, ...]
-
-__version__ = "0.1.0"
 
 __all__ = [
     "CycleError", "Dependency", "FlexMG", "Orchestrated", "Outcome", "PerRound", "Problem", "Role", "Task", "Team",

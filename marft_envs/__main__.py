@@ -1,14 +1,16 @@
-"""List the environments, create a task, play an episode by hand, grade a trace again, write the doc pages.
+"""List, validate and play environments, create a task, grade a trace again, write the doc pages.
 
 examples:
     python -m marft_envs list
     python -m marft_envs new-task coins --into my_tasks
     python -m marft_envs play math_v0 --index 3
     python -m marft_envs play math_v0 --team trio --env-arg dataset=relay --env-arg rounds=2
+    python -m marft_envs validate my_tasks:coins_v0
     python -m marft_envs regrade runs/demo/transcripts/000010.jsonl --policy arithmetic=any
     python -m marft_envs docs --check
 
-exit codes: 0 success, 1 doc pages are outdated or a verdict has changed, 2 wrong name or option, 130 stopped
+exit codes: 0 success, 1 a check failed, doc pages are outdated or a verdict has changed, 2 wrong name or option,
+130 stopped
 """
 
 from __future__ import annotations
@@ -19,11 +21,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from marft_envs import registry
-from marft_envs.cli import docs
+from marft_envs.cli import docs, regrade, validate
 from marft_envs.cli.key_values import parse_key_values
 from marft_envs.cli.new_task import new_task
 from marft_envs.cli.play_by_hand import play_by_hand
-from marft_envs.traces import read, regrade, with_policy
 
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -46,6 +47,23 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         default=[],
         metavar="KEY=VALUE",
         help="another argument of the environment, such as rounds=2; repeatable",
+    )
+    checked = commands.add_parser("validate", help="check environments, and play policies that must earn nothing")
+    checked.add_argument("names", nargs="*", help="environments (default: all)")
+    checked.add_argument("--problems", type=int, default=20, help="problems that each policy plays (default: 20)")
+    checked.add_argument("--dataset", nargs="+", default=[], help="data sets, each of which is validated")
+    checked.add_argument(
+        "--json",
+        type=Path,
+        metavar="FILE",
+        help="also write the reports to a JSON file; docs/environments/NAME.validation.json is shown in the doc page",
+    )
+    checked.add_argument(
+        "--env-arg",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="argument of the environments, such as dataset=relay; repeatable",
     )
     again = commands.add_parser("regrade", help="grade the episodes of a trace again, and list the changed verdicts")
     again.add_argument("trace", type=Path, help="trace file; see docs/traces.md")
@@ -88,22 +106,21 @@ def run(options: argparse.Namespace) -> int:
     elif options.command == "play":
         team = {} if options.team is None else {"team": options.team}
         play_by_hand(options.name, options.index, team | parse_key_values("--env-arg", options.env_arg))
+    elif options.command == "validate":
+        arguments = parse_key_values("--env-arg", options.env_arg)
+        return validate.run(
+            options.names or registry.names(),
+            arguments,
+            datasets=options.dataset,
+            problems=options.problems,
+            json_file=options.json,
+        )
     elif options.command == "regrade":
-        return _regrade(options)
+        changes = parse_key_values("--policy", options.policy)
+        return regrade.run(options.trace, options.name, parse_key_values("--env-arg", options.env_arg), changes)
     else:
         return docs.write_or_check(tuple(options.names) or registry.BUILT_IN, options.into, check=options.check)
     return 0
-
-
-def _regrade(options: argparse.Namespace) -> int:
-    """Grade a trace again and print the changed verdicts. Return the exit code, 1 if there are any."""
-    trace = read(options.trace)
-    arguments = (trace.header["arguments"] or {}) | parse_key_values("--env-arg", options.env_arg)
-    env = registry.make(options.name or trace.header["environment"], **arguments)
-    with_policy(env, parse_key_values("--policy", options.policy))
-    found = regrade(env, trace.episodes)
-    print("\n".join(found.lines()))
-    return 1 if found.changed else 0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

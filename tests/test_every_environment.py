@@ -20,7 +20,7 @@ from marft_envs.dependency.orchestration import Orchestrated
 from marft_envs.mathematics.environment import GENERATORS
 from marft_envs.registry.registry import environment_module
 from marft_envs.registry.versioned_names import BUILT_IN
-from marft_envs.testing import ENV_CHECKS, check_env, check_task
+from marft_envs.testing import ENV_CHECKS, check_env, check_task, validate
 from marft_envs.testing.episodes import first_frame_difference
 from marft_envs.testing.processes import in_fresh_process
 from marft_envs.testing.reproducibility import marker_episode
@@ -161,3 +161,16 @@ def test_parallel_conversion_is_refused_if_d_has_edges(make):
             aec_to_parallel(env)
     else:
         assert aec_to_parallel(env).reset(seed=0)
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_every_environment_is_valid(name):
+    report = validate(name, problems=6)
+    assert report.failures == ()
+    assert len(report.policies) == 8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dataset", GENERATORS)
+def test_every_generator_is_valid(dataset):
+    assert validate("math_v0", arguments={"dataset": dataset}).failures == ()

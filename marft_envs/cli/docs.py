@@ -1,7 +1,7 @@
 """``python -m marft_envs docs`` and ``list``: write, check and summarize the doc pages of environments.
 
-The page of an environment, docs/environments/<name>.md, is the docstring of its versioned module and a list of the
-game's arguments.
+The page of an environment, docs/environments/<name>.md, is the docstring of its versioned module, a list of the game's
+arguments, and the stored reports of ``validate``.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from pathlib import Path
 
+from marft_envs.cli import validate
 from marft_envs.registry import environment_module, names
 from marft_envs.registry.doc_pages import game_arguments_section
 from marft_envs.registry.versioned_names import without_module
@@ -16,10 +17,16 @@ from marft_envs.registry.versioned_names import without_module
 FOLDER = Path("docs") / "environments"
 
 
-def page(name: str) -> str:
-    """Return the page of an environment as Markdown."""
+def page(name: str, folder: Path = FOLDER) -> str:
+    """Return the page of an environment as Markdown.
+
+    Args:
+        name: The name of the environment.
+        folder: The folder whose stored validation (``<name>.validation.json``) is shown, if there is one.
+    """
+    validation = validate.section(folder / f"{without_module(name)}.validation.json")
     docstring = inspect.cleandoc(environment_module(name).__doc__ or "").strip()
-    return f"# {without_module(name)}\n\n{docstring}\n\n{game_arguments_section()}\n"
+    return f"# {without_module(name)}\n\n{docstring}\n\n{game_arguments_section()}\n{validation}"
 
 
 def environment_list() -> list[str]:
@@ -29,7 +36,7 @@ def environment_list() -> list[str]:
 
 def write(environments: tuple[str, ...], folder: Path) -> list[Path]:
     """Write the pages of ``environments`` into ``folder``. Return the paths of the files."""
-    pages = {folder / f"{without_module(name)}.md": page(name) for name in environments}
+    pages = {folder / f"{without_module(name)}.md": page(name, folder) for name in environments}
     folder.mkdir(parents=True, exist_ok=True)
     for path, text in pages.items():
         path.write_text(text, encoding="utf-8")
@@ -38,7 +45,7 @@ def write(environments: tuple[str, ...], folder: Path) -> list[Path]:
 
 def outdated(environments: tuple[str, ...], folder: Path) -> list[str]:
     """Return one line for each page in ``folder`` that is missing, outdated, or of no environment."""
-    pages = {without_module(name): page(name) for name in environments}
+    pages = {without_module(name): page(name, folder) for name in environments}
     files = {path.stem: path for path in folder.glob("*_v*.md")}
     problems = [f"{folder / name}.md: missing" for name in pages if name not in files]
     for name, path in sorted(files.items()):

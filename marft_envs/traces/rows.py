@@ -11,13 +11,13 @@ from dataclasses import asdict, fields
 from importlib import metadata
 from typing import Any
 
-import marft_envs
 from marft_envs.batch.episode import Episode, Request, Step
 from marft_envs.dependency.graph import Dependency
 from marft_envs.game.flex_mg import FlexMG
 from marft_envs.game.observation import spoken_prefix
 from marft_envs.team.team import Team
 from marft_envs.verdict import Outcome, Verdict
+from marft_envs.version import __version__
 
 SCHEMA = "marft-trace/1"
 Row = dict[str, Any]
@@ -47,7 +47,7 @@ def make_header(
             "max_turns": game.max_turns,
         },
         "versions": {
-            "marft_envs": marft_envs.__version__,
+            "marft_envs": __version__,
             "pettingzoo": metadata.version("pettingzoo"),
             "python": platform.python_version(),
         },
