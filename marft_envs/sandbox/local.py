@@ -28,7 +28,7 @@ from marft_envs.sandbox.records import (
 )
 from marft_envs.sandbox.server_pool import LEVELS, STRONG, UNSAFE, Pool, numpy_folder
 
-_NUMPY = re.compile(r"\bnumpy\b")
+_NUMPY = re.compile(r"\b(numpy|np)\b")
 _TRACE_BYTES = 4096
 _SIGKILL = -9
 _UNSAFE_MESSAGE = "programs run with resource limits only and can harm this host"
@@ -125,11 +125,14 @@ class LocalSandbox:
 
     def _run(self, program: str, test: Test, limits: Limits, prelude: bool, repeated: bool) -> ProgramRun:
         """Run the program once. repeated: use new servers. Raises RunLost if there is no result."""
-        kind = "numpy" if _NUMPY.search(program) and numpy_folder() else "slim"
+        sources = program + test.code if isinstance(test, Asserts) else program
+        kind, tester_kind = (
+            ("numpy", "numpy tester") if _NUMPY.search(sources) and numpy_folder() else ("slim", "tester")
+        )
         spec = {"source": program, "prelude": prelude}
         with MemoryFiles() as files, self._pool.borrow(kind, new=repeated) as server:
             if isinstance(test, Asserts):
-                with self._pool.borrow("tester", new=repeated) as tester:
+                with self._pool.borrow(tester_kind, new=repeated) as tester:
                     return _run_asserts(server, tester, spec, test, limits, files)
             stdout, stderr, value = files.empty(), files.empty(), files.empty()
             if isinstance(test, Stdin):
@@ -200,7 +203,7 @@ def _run_asserts(
     token = secrets.token_hex(16)
     program_spec = {"role": "serve", **spec}
     tester_spec: dict[str, object] = {"role": "test", "source": test.code, "function": test.function, "token": token}
-    tester_spec["builtins"] = list(test.builtins)
+    tester_spec |= {"builtins": list(test.builtins), "classes": test.classes}
     stdout, stderr, tester_stdout, tester_stderr, result_file = (files.empty() for _ in range(5))
     stdin = files.sealed(b"")
     with program_end, tester_end:
@@ -217,6 +220,8 @@ def _run_asserts(
     result = read_file(result_file, 4096).decode("utf-8", "replace")
     if result == token and tester_report.end_reason == "by itself":
         return replace(run, status=RunStatus.DONE, detail="")
+    if result.startswith("fault"):
+        return replace(run, status=RunStatus.FAULT, detail=result[6:300])
     if tester_report.end_reason.startswith(("fault", "undecided")):
         return replace(run, status=RunStatus.FAULT, detail=f"the tester: {tester_report.end_reason}")
     if result.startswith("wrong"):

@@ -13,7 +13,7 @@ process that receives nothing of the test but what the table below names, and wr
 |---|---|---|
 | stdin | text | runs the program as ``__main__`` with ``text`` on its standard input |
 | call | function, arguments | runs the program and calls the function (of a new ``Solution``, or of the module); "value" is the result |
-| asserts | code, function, builtins | runs the code in a second process, see ``records.Asserts``; the code contains expected values, so the program's process must not see it |
+| asserts | code, function, builtins, classes | runs the code in a second process, see ``records.Asserts``; the code contains expected values, so the program's process must not see it |
 
 * arguments, value: strings in the notation of ``inside.values``, which is plain JSON for plain data.
 * prelude: whether the imports of ``inside.program.PRELUDE`` precede the program.
@@ -61,7 +61,8 @@ def read_request(request: Any) -> tuple[str, Test, Limits, bool]:
         fields = dict(request["test"])
         test = _TEST_TYPES[fields.pop("kind")](**fields)
         if isinstance(test, Asserts):
-            test = Asserts(test.code, test.function, tuple(test.builtins))
+            classes = None if test.classes is None else tuple(test.classes)
+            test = Asserts(test.code, test.function, tuple(test.builtins), classes)
         limits = Limits(**{name: request["limits"][name] for name in ("cpu_s", "memory_mib", "output_mib")})
         return str(request["program"]), test, limits, bool(request["prelude"])
     except BadMessage:

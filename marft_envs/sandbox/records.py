@@ -108,11 +108,14 @@ class Asserts:
         code: Source of the assertions.
         function: If not empty, ``check(function)`` is called at the end, as in HumanEval.
         builtins: Names of builtins that refer to the program's objects, because the task is to define them.
+        classes: Names of the program's classes whose objects the tests compare with their own data, None if that is
+            unknown: then the classes that are named like one (CapWords). See docs/grading.md.
     """
 
     code: str
     function: str = ""
     builtins: tuple[str, ...] = ()
+    classes: tuple[str, ...] | None = None
 
 
 Test = Stdin | Call | Asserts

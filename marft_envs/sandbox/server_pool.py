@@ -19,8 +19,8 @@ STRONG = ("namespace", "landlock")
 """Levels that isolate a program, the strongest first."""
 UNSAFE = "rlimits"
 LEVELS = (*STRONG, UNSAFE)
-SERVERS = ("slim", "numpy", "tester")
-"""Kinds of servers: the plain one, one that has numpy imported, and one for tests.
+SERVERS = ("slim", "numpy", "tester", "numpy tester")
+"""Kinds of servers: the plain one, one that has numpy imported, and the same for tests.
 
 Tests have a server of their own, so that a program is never forked from a process that has run a test.
 """
@@ -123,7 +123,7 @@ def _start(level: str, kind: str) -> ForkServer:
     """Return a new server that has passed the self-test. The level "rlimits" cannot pass it and is not tested."""
     if not sys.platform.startswith("linux"):
         raise SandboxUnavailable(f"level {level} needs Linux, this is {sys.platform}")
-    server = ForkServer(level, numpy_folder() if kind == "numpy" else None)
+    server = ForkServer(level, numpy_folder() if kind.startswith("numpy") else None)
     try:
         if level in STRONG:
             check_server(server)

@@ -30,7 +30,7 @@ def read_humaneval(row: Row) -> CodeItem:
     The prompt's helper functions precede the test code, which may call them, and the program.
     """
     before = _before_entry(row["prompt"], row["entry_point"])
-    test = {"test_code": f"{before}\n{row['test']}", "entry_point": row["entry_point"]}
+    test = {"test_code": f"{before}\n{row['test']}", "entry_point": row["entry_point"], "classes": []}
     return _completion(row, [test])
 
 
@@ -96,7 +96,7 @@ def _against_reference(row: Row, name: str, inputs: Sequence[Any]) -> dict[str, 
         f"        assert _same(inputs, got, wanted, {max(atol, 1e-6 if entry == 'find_zero' else 0)!r}), "
         f"f'{name} {{number}}'\n"
     )
-    return {"test_code": code, "entry_point": entry}
+    return {"test_code": code, "entry_point": entry, "classes": []}
 
 
 def read_mbpp(row: Row) -> CodeItem:
@@ -107,7 +107,8 @@ def read_mbpp(row: Row) -> CodeItem:
         raise Unusable("there are no tests")
     defined = re.findall(r"^(?:def|class)\s+(\w+)", row["code"], re.M)
     shadowed = [name for name in defined if hasattr(builtins, name)]
-    tests = [{"test_code": f"{setup}\n{line}".strip(), "builtins": shadowed} for line in asserts]
+    classes = re.findall(r"^class\s+(\w+)", row["code"], re.M)
+    tests = [{"test_code": f"{setup}\n{line}".strip(), "builtins": shadowed, "classes": classes} for line in asserts]
     prompt = f"{str(row.get('text') or row.get('prompt')).strip()}\nThe program must pass tests such as:\n{asserts[0]}"
     return CodeItem(
         prompt, "assert", tests[:1], tests[1:], row["code"].replace("\r\n", "\n"), prelude=True,

@@ -8,9 +8,10 @@ A test is a mapping, as data sets have it:
 | call | fn, args, expected | the function fn, of a new Solution or of the module, returns the expected value |
 | assert | test_code, optional entry_point | no assertion fails; with entry_point, ``check(entry_point)`` is called |
 
-In "assert" tests, a name that the test code does not define and that is not a builtin refers to the program's. The
-optional field ``builtins`` lists builtins that also refer to the program's: MBPP asks for a function ``sum``. The
-assertions run in another process than the program.
+In "assert" tests, a name that the test code does not define and that is not a builtin or a module of the standard
+library refers to the program's. The optional field ``builtins`` lists builtins that also refer to the program's: MBPP
+asks for a function ``sum``. The optional field ``classes`` lists the program's classes whose objects the tests compare
+with their own data. The assertions run in another process than the program.
 
 The expected output never enters a process that runs the program, and what that process returns is read as plain
 values, never as objects. So a program can neither read the expected output nor replace the comparison.
@@ -155,7 +156,8 @@ def _sandbox_test(test: Mapping[str, Any], kind: str) -> Test:
         return Stdin(test["input"])
     if kind == "call":
         return Call(test["fn"], values.dumps(list(test["args"])))
-    return Asserts(test["test_code"], test.get("entry_point") or "", tuple(test.get("builtins") or ()))
+    classes = None if test.get("classes") is None else tuple(test["classes"])
+    return Asserts(test["test_code"], test.get("entry_point") or "", tuple(test.get("builtins") or ()), classes)
 
 
 def _judge(run: ProgramRun, test: Mapping[str, Any], kind: str, checker: Checker, sandbox: Sandbox) -> TestResult:

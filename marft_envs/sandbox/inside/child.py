@@ -10,12 +10,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Any
 
-from . import process_end, program, values
-from .remote_calls import Channel, Names, ProgramEnded, Remote, serve
+from . import linked_nodes, process_end, program, values
+from .peer import Channel, Peer
+from .tester import run_tests, write_all
 
 CHANNEL, RESULT = 3, 4
 
@@ -35,46 +35,22 @@ def _main(spec: dict[str, Any]) -> None:
 
 def _call(spec: dict[str, Any]) -> None:
     module = program.new_module("solution", spec["source"], spec["prelude"])
+    if spec["prelude"]:
+        module.__dict__.update(ListNode=linked_nodes.ListNode, TreeNode=linked_nodes.TreeNode)
     program.execute(spec["source"], module)
-    arguments = values.loads(spec["arguments"])
-    value = program.find_function(module, spec["function"])(*arguments)
-    _write(CHANNEL, values.dumps(value))
+    function = program.find_function(module, spec["function"])
+    value = linked_nodes.call(function, values.loads(spec["arguments"]), module.__dict__)
+    write_all(CHANNEL, values.dumps(value))
 
 
 def _serve(spec: dict[str, Any]) -> None:
     module = program.new_module("solution", spec["source"], spec["prelude"])
     program.execute(spec["source"], module)
-    serve(Channel(CHANNEL), lambda name: program.find_function(module, name))
+    Peer(Channel(CHANNEL), lambda name: program.find_function(module, name)).serve()
 
 
 def _test(spec: dict[str, Any]) -> None:
-    """Run the tests and write the result: the token if every assertion held, otherwise a word and a message.
-
-    The word is "wrong" after an AssertionError, "ended" if the program's process ended, and "error" after any other
-    exception. The token is random and known only to the caller and to this process, so test code that exits early
-    cannot count as passed.
-    """
-    channel = Channel(CHANNEL)
-    names = Names(channel)
-    try:
-        names.update({name: Remote(channel, name) for name in spec["builtins"]})
-        exec(compile(spec["source"], "tests.py", "exec", dont_inherit=True), names)
-        if spec["function"]:
-            names["check"](Remote(channel, spec["function"]))
-        result = spec["token"]
-    except AssertionError as error:
-        result = f"wrong {error}"
-    except ProgramEnded as error:
-        result = f"ended {error}"
-    except BaseException as error:
-        result = f"error {type(error).__name__}: {error}"
-    _write(RESULT, result[:2000])
-
-
-def _write(descriptor: int, text: str) -> None:
-    data = memoryview(text.encode("utf-8", "surrogatepass"))
-    while data:
-        data = data[os.write(descriptor, data) :]
+    write_all(RESULT, run_tests(spec, Channel(CHANNEL))[:2000])
 
 
 _ROLES = {"main": _main, "call": _call, "serve": _serve, "test": _test}

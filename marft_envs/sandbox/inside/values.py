@@ -1,8 +1,10 @@
-"""Serialization of Python values as JSON, for everything that enters or leaves the sandbox. Never pickle.
+"""Serialization of Python values as JSON, for arguments and returned values. Never pickle.
 
 None, bool, str, float, list and int of up to 15 digits are written as plain JSON. Every other value is a JSON object
-with one key, its type: ``(1, 2)`` is ``{"tuple": [1, 2]}``. Only exact builtin types are serialized. An instance of a
-subclass is ``Opaque``, because its ``__eq__`` could return anything.
+with one key, its type: ``(1, 2)`` is ``{"tuple": [1, 2]}``. An instance of a subclass of a builtin type, such as a
+named tuple or a member of an IntEnum, is written as the value of the builtin type that it holds; its own methods, such
+as an ``__eq__`` that always returns True, are not used. Every other object is ``{"object": name of its type}``, which
+equals nothing and cannot be read.
 """
 
 from __future__ import annotations
@@ -11,7 +13,6 @@ import builtins
 import json
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -21,77 +22,55 @@ _PLAIN_INT = 10**15
 _MAX_DIGITS = 20
 _MAX_ITEMS = 100_000  # items taken from an iterator
 
-_Walk = Callable[[Any, int], Any]
-
-
-@dataclass(frozen=True)
-class Opaque:
-    """A value that cannot be serialized. It equals only the same object.
-
-    Attributes:
-        type_name: Name of the value's type.
-        handle: Number of the object in the process that owns it, -1 if there is none.
-    """
-
-    type_name: str
-    handle: int = -1
+_Walk = Callable[[Any], Any]
 
 
 class ValueFault(ValueError):
     """A value that cannot be serialized, or a string that is not a serialized value."""
 
 
-def dumps(value: Any, keep: Callable[[Any], int] = lambda value: -1) -> str:
+def dumps(value: Any) -> str:
     """Return ``value`` as JSON.
-
-    Args:
-        value: Any value.
-        keep: Returns a handle for an object that cannot be serialized.
 
     Raises:
         ValueFault: If the value is nested more than 100 levels deep.
     """
-
-    def walk(value: Any, depth: int) -> Any:
-        if depth > MAX_DEPTH:
-            raise ValueFault(f"nested deeper than {MAX_DEPTH}")
-        kind = type(value)
-        if value is None or kind is bool or kind is str or kind is float:
-            return value
-        if kind is int:
-            return value if -_PLAIN_INT < value < _PLAIN_INT else {"int": hex(value)}
-        if kind is list:
-            return [walk(item, depth + 1) for item in value]
-        if kind in _WRITERS:
-            return {kind.__name__: _WRITERS[kind](value, lambda item, _: walk(item, depth + 2))}
-        if kind is type and value in _BUILTIN_TYPES:
-            return {"type": str(value.__name__)}
-        if kind is Opaque:
-            return {"object": [value.type_name, value.handle]}
-        if hasattr(kind, "__next__") and hasattr(kind, "__iter__") and kind.__module__ in ("builtins", "itertools"):
-            return {"iterator": [walk(item, depth + 2) for item, _ in zip(value, range(_MAX_ITEMS), strict=False)]}
-        if kind.__module__ == "numpy" and hasattr(value, "tolist"):
-            return walk(value.tolist(), depth + 1)
-        return {"object": [kind.__name__[:80], keep(value)]}
-
     try:
-        return json.dumps(walk(value, 0), check_circular=False)
+        return json.dumps(_write(value, 0), check_circular=False)
     except RecursionError:
         raise ValueFault("nested too deeply") from None
 
 
-def loads(text: str | bytes, find: Callable[[Opaque], Any] = lambda opaque: opaque) -> Any:
-    """Return the value that ``text`` serializes.
+def _write(value: Any, depth: int) -> Any:
+    if depth > MAX_DEPTH:
+        raise ValueFault(f"nested deeper than {MAX_DEPTH}")
+    kind = type(value)
+    if value is None or kind is bool or kind is str or kind is float:
+        return value
+    if kind is int:
+        return value if -_PLAIN_INT < value < _PLAIN_INT else {"int": hex(value)}
+    if kind is list:
+        return [_write(item, depth + 1) for item in value]
+    if kind in _WRITERS:
+        return {kind.__name__: _WRITERS[kind](value, lambda item: _write(item, depth + 1))}
+    if kind is type and value in _BUILTIN_TYPES:
+        return {"type": str(value.__name__)}
+    if hasattr(kind, "__next__") and hasattr(kind, "__iter__") and kind.__module__ in ("builtins", "itertools"):
+        return {"iterator": [_write(item, depth + 1) for item, _ in zip(value, range(_MAX_ITEMS), strict=False)]}
+    if kind.__module__ == "numpy" and hasattr(value, "tolist"):
+        return _write(value.tolist(), depth + 1)
+    base = next((base for base in kind.__mro__ if base in _PLAIN), None)
+    return {"object": kind.__name__[:80]} if base is None else _write(_PLAIN[base](value), depth)
 
-    Args:
-        text: Output of ``dumps``.
-        find: Returns the object for an ``Opaque``.
+
+def loads(text: str | bytes) -> Any:
+    """Return the value that ``text``, the output of ``dumps``, serializes.
 
     Raises:
         ValueFault: If ``text`` is anything else.
     """
     try:
-        return _read(json.loads(text, parse_int=_parse_int), 0, find)
+        return _read(json.loads(text, parse_int=_parse_int), 0)
     except ValueFault:
         raise
     except (ValueError, TypeError, KeyError, RecursionError, ArithmeticError, AttributeError) as error:
@@ -104,39 +83,37 @@ def _parse_int(digits: str) -> int:
     return int(digits)
 
 
-def _read(form: Any, depth: int, find: Callable[[Opaque], Any]) -> Any:
+def _read(form: Any, depth: int) -> Any:
     if depth > 2 * MAX_DEPTH:
         raise ValueFault(f"nested deeper than {2 * MAX_DEPTH}")
 
-    def walk(item: Any, _: int = 0) -> Any:
-        return _read(item, depth + 1, find)
+    def walk(item: Any) -> Any:
+        return _read(item, depth + 1)
 
     if isinstance(form, list):
         return [walk(item) for item in form]
     if not isinstance(form, dict):
         return form
     [(tag, body)] = form.items()
-    if tag == "object":
-        return find(Opaque(str(body[0]), int(body[1])))
     if tag not in _READERS:
         raise ValueFault(f"unknown type {tag!r:.80}")
     return _READERS[tag](body, walk)
 
 
 def _items(values: Any, walk: _Walk) -> list[Any]:
-    return [walk(item, 0) for item in values]
+    return [walk(item) for item in values]
 
 
 def _pairs(values: Any, walk: _Walk) -> list[Any]:
-    return [[walk(key, 0), walk(value, 0)] for key, value in values.items()]
+    return [[walk(key), walk(value)] for key, value in values.items()]
 
 
 def _sorted_items(values: Any, walk: _Walk) -> list[Any]:
-    return sorted((walk(item, 0) for item in values), key=repr)
+    return sorted((walk(item) for item in values), key=repr)
 
 
 def _dict(body: Any, walk: _Walk) -> dict[Any, Any]:
-    return {walk(key, 0): walk(value, 0) for key, value in body}
+    return {walk(key): walk(value) for key, value in body}
 
 
 _BUILTIN_TYPES = frozenset(item for item in vars(builtins).values() if isinstance(item, type))
@@ -149,15 +126,27 @@ def _builtin_type(name: str) -> type:
     return found
 
 
+_PLAIN: dict[type, Callable[[Any], Any]] = {
+    int: int.__int__,
+    float: float.__float__,
+    str: str.__str__,
+    bytes: lambda value: bytes.__getitem__(value, slice(None)),
+    tuple: lambda value: tuple.__getitem__(value, slice(None)),
+    list: lambda value: list.__getitem__(value, slice(None)),
+    dict: lambda value: dict(dict.items(value)),
+    set: lambda value: set(set.__iter__(value)),
+    frozenset: lambda value: frozenset(frozenset.__iter__(value)),
+}
+"""Functions that return the value of a builtin type that an instance of a subclass holds."""
 _WRITERS: dict[type, Callable[[Any, _Walk], Any]] = {
     tuple: _items, set: _sorted_items, frozenset: _sorted_items, deque: _items,
     dict: _pairs, Counter: _pairs, OrderedDict: _pairs, defaultdict: _pairs,
     bytes: lambda value, _: value.hex(),
     bytearray: lambda value, _: value.hex(),
     complex: lambda value, _: [value.real, value.imag],
-    range: lambda value, walk: [walk(part, 0) for part in (value.start, value.stop, value.step)],
+    range: lambda value, walk: [walk(part) for part in (value.start, value.stop, value.step)],
     Decimal: lambda value, _: str(value),
-    Fraction: lambda value, walk: [walk(value.numerator, 0), walk(value.denominator, 0)],
+    Fraction: lambda value, walk: [walk(value.numerator), walk(value.denominator)],
 }  # fmt: skip
 _READERS: dict[str, Callable[[Any, _Walk], Any]] = {
     "int": lambda body, _: int(body, 16),

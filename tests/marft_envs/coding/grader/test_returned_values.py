@@ -1,11 +1,39 @@
 # ruff: noqa: E501
 """Returned values are compared in their serialized form. Expected results are by hand."""
 
+from collections import Counter, OrderedDict, defaultdict, namedtuple
+from enum import IntEnum
+
 import pytest
 
 from marft_envs.coding import Checker
 from marft_envs.coding.grader.returned_values import is_same
 from marft_envs.sandbox.inside import values
+
+Point = namedtuple("Point", "x y")
+
+
+class Colour(IntEnum):
+    RED = 1
+
+
+class AlwaysEqual(int):
+    def __eq__(self, other):
+        return True
+
+    __hash__ = int.__hash__
+
+
+class Words(list):
+    def __iter__(self):
+        return iter([7])
+
+
+def nested(depth, value):
+    for _ in range(depth):
+        value = {"a": value}
+    return value
+
 
 VALUES = [
     (1, 1, True), (True, 1, False), (1, True, False), (1.0, 1, False), (1, 1.0, True), (1 << 80, 1 << 80, True),
@@ -14,7 +42,11 @@ VALUES = [
     ([2, 1], [1, 2], False), ({1: 2, 3: 4}, {3: 4, 1: 2}, True), ({1: 2}, {1: 3}, False), ({1: 2}, {"1": 2}, False),
     ({1, 2}, {2, 1}, True), ({1}, [1], False), ({}, [], False), ("a", "a", True), ("", None, False),
     (float("nan"), float("nan"), False), (float("inf"), float("inf"), True), (0.1 + 0.2, 0.3, False), (b"a", "a", False),
-    (range(2), [0, 1], False), (object(), 1, False),
+    (range(2), [0, 1], False), (object(), 1, False), (defaultdict(int, a=2), {"a": 2}, True), (Counter("aab"), {"a": 2, "b": 1}, True),
+    (OrderedDict(b=1, a=2), {"a": 2, "b": 1}, True), ({"a": 2}, Counter("aa"), True), (defaultdict(int), [], False),
+    ([defaultdict(list, a=[1])], [{"a": [1]}], True), (defaultdict(int, a=2), {"a": 3}, False), (Point(1, 2), [1, 2], True),
+    (Colour.RED, 1, True), (Colour.RED, True, False), (AlwaysEqual(0), 1, False), (Words([1]), [7], False), (Words([1]), [1], True),
+    (nested(60, 1), nested(60, 1), True), (nested(60, 1), nested(60, 2), False), (nested(60, 1), nested(59, 1), False),
 ]  # fmt: skip
 
 
