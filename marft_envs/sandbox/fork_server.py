@@ -111,12 +111,13 @@ class ForkServer:
         poll.register(self._control, select.POLLIN)  # an idle server sends nothing but the end of the stream
         return self._process.poll() is None and not poll.poll(0)
 
-    def begin(self, limits: Limits, descriptors: list[int]) -> None:
+    def begin(self, limits: Limits, descriptors: list[int], patience: float = 1.0) -> None:
         """Start a run.
 
         Args:
             limits: Limits of the run.
             descriptors: The spec of the child, followed by the files that become its descriptors 0, 1, 2, ...
+            patience: Wall limits after which the run is stopped if it is idle.
 
         Raises:
             ServerDied: If the server has ended.
@@ -126,6 +127,7 @@ class ForkServer:
             "wall_s": limits.wall_s,
             "memory_bytes": limits.memory_mib << 20,
             "output_bytes": limits.output_mib << 20,
+            "patience": patience,
         }
         try:
             socket.send_fds(self._control, [json.dumps(job).encode()], descriptors)

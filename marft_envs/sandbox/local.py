@@ -31,6 +31,9 @@ from marft_envs.sandbox.server_pool import LEVELS, STRONG, UNSAFE, Pool, numpy_f
 _NUMPY = re.compile(r"\b(numpy|np)\b")
 _TRACE_BYTES = 4096
 _SIGKILL = -9
+# A program waits for its tester between two calls, and the tester for the program during a call; the load of the
+# machine decides how long. The program is undecided after ten wall limits at most; the tester's limit must come later.
+_PATIENCE_WITH_TESTER, _PATIENCE_OF_TESTER = 3.0, 10.3
 _UNSAFE_MESSAGE = "programs run with resource limits only and can harm this host"
 _log = logging.getLogger(__name__)
 
@@ -208,9 +211,9 @@ def _run_asserts(
     stdin = files.sealed(b"")
     with program_end, tester_end:
         program_files = [files.sealed(encode_spec(program_spec)), stdin, stdout, stderr, program_end.fileno()]
-        server.begin(limits, program_files)
+        server.begin(limits, program_files, _PATIENCE_WITH_TESTER)
         tester_files = [stdin, tester_stdout, tester_stderr, tester_end.fileno(), result_file]
-        tester.begin(limits, [files.sealed(encode_spec(tester_spec)), *tester_files])
+        tester.begin(limits, [files.sealed(encode_spec(tester_spec)), *tester_files], _PATIENCE_OF_TESTER)
     tester.has_report(WALL_LIMITS * limits.wall_s)
     tester_report = tester.wait(limits)
     server.kill_run()

@@ -24,12 +24,17 @@ _THREADS, _RESIDENT = 17, 21  # fields of /proc/PID/stat after the name, from 0
 
 @dataclass(frozen=True)
 class Job:
-    """Limits of one run. cpu_s decides the outcome; wall_s stops a program that is idle."""
+    """Limits of one run. cpu_s decides the outcome; wall_s stops a program that is idle.
+
+    A process that waits for another one is idle as long as the other works. ``patience`` is the number of wall limits
+    for which it may be.
+    """
 
     cpu_s: float
     wall_s: float
     memory_bytes: int
     output_bytes: int
+    patience: float = 1.0
 
 
 class Watch:
@@ -44,7 +49,8 @@ class Watch:
 
     def __init__(self, pid: int, job: Job, started: float, base_resident: int) -> None:
         self._pid, self._job, self._started, self._base = pid, job, started, base_resident
-        self._deadline, self._window_start, self._work_before = started + job.wall_s, started, 0.0
+        self._deadline = started + job.patience * job.wall_s
+        self._window_start, self._work_before = started, 0.0
 
     def until_end(self, control: socket.socket, caller: int) -> str:
         """Wait until the child has ended; kill it when a limit is reached.
