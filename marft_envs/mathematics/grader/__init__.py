@@ -5,8 +5,9 @@
 | reply_grader | ``grade`` and ``grade_many``: the entry points, verdicts, faults |
 | answer_extraction | find the answer in a reply |
 | normalization | one spelling for Unicode, LaTeX spacing and wrappers |
+| latex_layout, latex_environments, determinant, unit_notation | parts of the normalization of LaTeX |
 | equality | compare the answer with the gold in layers, under a ``grading_policy`` |
-| number, units, quantity_equality | numbers with percent signs and units |
+| number, units, unit_table, compound_quantities, quantity_equality | numbers with percent signs and units |
 | special_answers | choices, times, ratios, numerals in a base, words |
 | shape, intervals | lists, tuples, sets, matrices, relations; intervals and inequalities |
 | expression_parser, tree_value, number_systems, expression_equality | expressions by their values |

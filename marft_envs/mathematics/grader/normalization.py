@@ -14,6 +14,7 @@ from marft_envs.mathematics.grader.determinant import expand_determinants
 from marft_envs.mathematics.grader.expression_parser import is_word
 from marft_envs.mathematics.grader.latex_environments import without_environments
 from marft_envs.mathematics.grader.latex_layout import without_layout
+from marft_envs.mathematics.grader.unit_notation import with_units_joined
 
 _DASHES = str.maketrans(dict.fromkeys("‐‑‒–—−﹣－", "-"))
 _SUPERSCRIPT = re.compile("[⁻⁰¹²³⁴-⁹]+")
@@ -81,7 +82,7 @@ def _normalize(text: str) -> str:
     text = _SPACES.sub(" ", text).replace("{,}", ",")
     if "..." in text:
         text = _ELLIPSIS.sub(r"\1\\ldots", text)
-    if r"\text" in text:
+    if r"\text" in text or r"\Omega" in text or r"\circ" in text or "°" in text:
         text = _words(text)
     if "{}" in text or "{ }" in text:
         text = _EMPTY.sub("", text)
@@ -129,6 +130,8 @@ def _words(text: str) -> str:
     text = _TEXT_NUMBER.sub(r"\1", text)
     if r"\text{d}" in text:
         text = _DIFFERENTIAL.sub("d", text)
+    if text.count(r"\text") > 1 or r"\mu" in text or r"\Omega" in text or r"\circ" in text or "°" in text:
+        text = with_units_joined(text)
     if r"\textcircled" in text and CIRCLED.fullmatch(circled := unwrap_text(text).strip()):
         # The circled numbers of statements are a set: both orders are written in the same way.
         text = "".join(rf"\textcircled{{{n}}}" for n in sorted(map(int, re.findall(r"\d+", circled))))

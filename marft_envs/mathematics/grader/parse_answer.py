@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 
 from marft_envs.mathematics.grader import special_answers
+from marft_envs.mathematics.grader.compound_quantities import read_compound
 from marft_envs.mathematics.grader.expression_equality import is_defined
 from marft_envs.mathematics.grader.expression_parser import Unreadable, parse
 from marft_envs.mathematics.grader.normalization import CIRCLED, normalize
@@ -29,13 +30,17 @@ _BARE_TAIL = re.compile(
 )
 _FIRST_LETTERS = re.compile(r"[A-Za-z]+")
 _SUM = re.compile(r"(?<=.)[-+]")
+_MORE_UNITS = re.compile(r"[^\W\d_]\d")
 PLUS_MINUS = re.compile(r"\\pm(?![A-Za-z])|±|\\mp(?![A-Za-z])|∓")
 
 
 @lru_cache(maxsize=4096)
 def number_in(text: str) -> Number | None:
-    """Return ``parse_number(text)``, cached."""
-    return parse_number(text)
+    """Return the number or the quantity in several units that ``text`` consists of; None for anything else."""
+    number = parse_number(text)
+    if number is None or (number.unit and _MORE_UNITS.search(number.unit)):
+        return read_compound(text) or number
+    return number
 
 
 def plain(text: str) -> str:

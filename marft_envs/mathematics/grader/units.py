@@ -10,51 +10,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-_TABLE = """
-length 1: m meter metre
-length 0.01: cm centimeter centimetre
-length 0.001: mm millimeter millimetre
-length 1000: km kilometer kilometre
-length 0.0254: in inch inche
-length 0.3048: ft foot feet
-length 0.9144: yd yard
-length 1609.344: mi mile
-mass 1: g gram gm
-mass 0.001: mg milligram
-mass 1000: kg kilogram kilo
-mass 453.59237: lb pound
-mass 28.349523125: oz ounce
-time 1: s sec second
-time 60: min minute
-time 3600: h hr hour
-time 86400: day
-time 604800: week
-volume 1: l liter litre
-volume 0.001: ml milliliter millilitre
-money 1: dollar usd
-money 0.01: cent
-euro 1: euro eur
-rupee 1: rupee
-yuan 1: 元 yuan
-yuan 0.1: 角
-length 1: 米
-length 0.1: dm decimeter decimetre 分米
-length 0.01: 厘米
-length 0.001: 毫米
-length 1000: 千米 公里
-mass 1: 克
-mass 1000: 千克 公斤
-mass 1000000: tonne 吨
-time 1: 秒
-time 60: 分钟
-time 3600: 小时
-time 86400: 天
-volume 1: 升
-volume 0.001: 毫升
-"""
+from marft_envs.mathematics.grader.unit_table import UNITS, Measures
+
 _PREFIX = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
 _ATTACHED_PREFIX = {"平方": 2, "立方": 3}
-_COMPOUND = {"mph": "mi/h", "kph": "km/h", "kmh": "km/h", "kmph": "km/h", "mps": "m/s"}
+_SHORT_NAMES = "mm cm km kg mg lb oz ft in yd mi hr ml dm kw hz"
+_SHORT_WORDS = frozenset(_SHORT_NAMES.split())
+"""Units of two letters that need no \\text: other pairs of letters, such as nm, are more likely products."""
 _PIECE = re.compile(r"([^\W\d_]+)\.?\s?(?:\^\s?\{?(-?\d)\}?)?|(/|\bper\b)")
 
 
@@ -71,42 +33,27 @@ class Unit:
     factor: Fraction
 
 
-def _read_table() -> dict[str, tuple[str, Fraction]]:
-    units = {}
-    for line in _TABLE.strip().splitlines():
-        head, names = line.split(":")
-        quantity, *_, factor = head.split()
-        units.update({name: (quantity, Fraction(factor)) for name in names.split()})
-    return units
-
-
-_UNITS = _read_table()
-
-
-def _lookup(word: str) -> tuple[str, Fraction]:
-    """Return (quantity, factor) of a word, singular or plural; an unknown word is a quantity with factor 1."""
-    found = _find(word)
-    if found is not None:
-        return found
+def _find(word: str) -> tuple[Measures, Fraction] | None:
+    """Return (measures, factor) of a word in the table, singular or plural; None for any other word."""
     lower = word.casefold()
-    return lower.removesuffix("s") if len(lower) > 2 else word, Fraction(1)
-
-
-def _find(word: str) -> tuple[str, Fraction] | None:
-    lower = word.casefold()
-    names = (word, lower, lower.removesuffix("s"), lower.removesuffix("es"))
-    return next((_UNITS[name] for name in names if name in _UNITS), None)
-
-
-def is_known(text: str) -> bool:
-    """Return whether every word of a unit is in the table."""
-    words = [m[1] for m in _PIECE.finditer(text) if m[1] and m[1] != "per"]
-    return bool(words) and all(is_unit_word(word) for word in words)
+    names = [word, lower, lower.removesuffix("s"), lower.removesuffix("es")] if len(word) > 1 else [word, lower]
+    return next((UNITS[name] for name in names if name in UNITS), None)
 
 
 def is_unit_word(word: str) -> bool:
     """Return whether one word is a unit in the table, or a prefix such as "square"."""
-    return word.casefold() in _PREFIX or word.casefold() in _COMPOUND or _find(word) is not None
+    return word.casefold() in _PREFIX or _find(word) is not None
+
+
+def is_known(text: str) -> bool:
+    r"""Return whether every word of a unit is in the table, and is a unit although it is not in \text."""
+    words = [m[1] for m in _PIECE.finditer(text) if m[1] and m[1] != "per"]
+    return bool(words) and all(
+        is_unit_word(word)
+        and (len(word) != 2 or not word.isascii() or word.casefold() in _SHORT_WORDS)
+        and (len(word) > 1 or not word.isascii() or word.islower())
+        for word in words
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -120,17 +67,15 @@ def read_unit(text: str) -> Unit:
             sign = -1
         elif word.casefold() in _PREFIX:
             prefix = _PREFIX[word.casefold()]
-        elif word.casefold() in _COMPOUND:
-            compound = read_unit(_COMPOUND[word.casefold()])
-            factor *= compound.factor
-            for quantity, exponent in compound.measures:
-                measures[quantity] = measures.get(quantity, 0) + exponent
         else:
             if word[:2] in _ATTACHED_PREFIX:
                 prefix, word = _ATTACHED_PREFIX[word[:2]], word[2:]
-            quantity, size = _lookup(word)
+            # An unknown word is a quantity of its own.
+            name = word.casefold().removesuffix("s") if len(word) > 2 else word
+            quantities, size = _find(word) or (((name, 1),), Fraction(1))
             exponent = sign * int(power or 1) * prefix
-            measures[quantity] = measures.get(quantity, 0) + exponent
+            for quantity, times in quantities:
+                measures[quantity] = measures.get(quantity, 0) + times * exponent
             factor *= size**exponent
             prefix = 1
     return Unit(tuple(sorted((q, e) for q, e in measures.items() if e)), factor)
