@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -53,6 +54,14 @@ class ServerReport:
     exit_code: int
     cpu_s: float
     wall_s: float
+
+    @property
+    def was_killed_by_the_host(self) -> bool:
+        """Whether another process of the host killed it, or the kernel, because the host has no memory left.
+
+        The seccomp filter does not let a program send SIGKILL to itself.
+        """
+        return self.end_reason == "by itself" and self.exit_code == -signal.SIGKILL
 
 
 class ForkServer:

@@ -30,7 +30,6 @@ from marft_envs.sandbox.server_pool import LEVELS, STRONG, UNSAFE, Pool, numpy_f
 
 _NUMPY = re.compile(r"\b(numpy|np)\b")
 _TRACE_BYTES = 4096
-_SIGKILL = -9
 # A program waits for its tester between two calls, and the tester for the program during a call; the load of the
 # machine decides how long. The program is undecided after ten wall limits at most; the tester's limit must come later.
 _PATIENCE_WITH_TESTER, _PATIENCE_OF_TESTER = 3.0, 10.3
@@ -77,7 +76,7 @@ class LocalSandbox:
                 )
                 self._pool = Pool(UNSAFE)
                 return self._pool.level
-        except OSError as fault:
+        except (OSError, RunLost) as fault:
             raise SandboxUnavailable(f"this process cannot start the sandbox: {fault}") from fault
 
     def run(
@@ -188,8 +187,8 @@ def _status_of(report: ServerReport, full: bool, last_line: str, limits: Limits)
 
 
 def _check_not_killed(report: ServerReport) -> None:
-    """Raise RunLost if the host killed the process: the filter does not let a program send SIGKILL to itself."""
-    if report.end_reason == "by itself" and report.exit_code == _SIGKILL:
+    """Raise RunLost if the host killed the process."""
+    if report.was_killed_by_the_host:
         raise RunLost("killed by another process of the host, possibly because its memory was exhausted")
 
 

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from marft_envs.sandbox.fork_server import ForkServer, encode_spec
+from marft_envs.sandbox.fork_server import ForkServer, RunLost, encode_spec
 from marft_envs.sandbox.memory_files import MemoryFiles, read_file
 from marft_envs.sandbox.records import Limits, SandboxUnavailable
 
@@ -26,6 +26,7 @@ def check_server(server: ForkServer) -> None:
     Raises:
         SandboxUnavailable: If an attempt of the probe succeeds, or the probe cannot be run. The message names what a
             program could do.
+        RunLost: If the server or the probe was killed.
         OSError: If this process cannot prepare the test, for example because no folder for temporary files is writable.
     """
     with (
@@ -50,6 +51,8 @@ def check_server(server: ForkServer) -> None:
         server.begin(_LIMITS, [files.sealed(encode_spec(spec)), files.sealed(stdin.encode()), stdout, stderr])
         report = server.wait(_LIMITS)
         output = read_file(stdout, 4096).decode(errors="replace")
+        if report.was_killed_by_the_host:
+            raise RunLost("the self-test was killed by another process of the host")
         if report.end_reason != "by itself" or report.exit_code != 0:
             trace = read_file(stderr, 500, tail=True).decode(errors="replace")
             raise SandboxUnavailable(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-from marft_envs.sandbox.fork_server import ForkServer, ServerDied
+from marft_envs.sandbox.fork_server import ForkServer
 from marft_envs.sandbox.records import SandboxUnavailable
 from marft_envs.sandbox.self_check import check_server
 
@@ -47,7 +47,8 @@ class Pool:
 
         Raises:
             SandboxUnavailable: If there is none; the message has the reason for each level.
-            OSError: If this process cannot start a server, which does not mean that a level is not available.
+            RunLost, OSError: If a server was killed or this process cannot start one. Neither says that a level is not
+                available.
         """
         with self._lock:
             if self._level is None:
@@ -64,6 +65,7 @@ class Pool:
 
         Raises:
             SandboxUnavailable: If a server that isolates programs cannot be started.
+            RunLost: If the server was killed while it started.
             OSError: If this process cannot start one, for example because it has too many open files.
         """
         server = self._take(kind, new)
@@ -127,11 +129,10 @@ def _start(level: str, kind: str) -> ForkServer:
     try:
         if level in STRONG:
             check_server(server)
-    except (SandboxUnavailable, ServerDied) as fault:
+    except BaseException as fault:
         server.close()
-        raise SandboxUnavailable(f"level {level}: {fault}") from fault
-    except BaseException:
-        server.close()
+        if isinstance(fault, SandboxUnavailable):
+            raise SandboxUnavailable(f"level {level}: {fault}") from fault
         raise
     return server
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import symtable
 import warnings
@@ -58,6 +59,12 @@ def _fault_of_asserts(test: Mapping[str, Any]) -> str:
 
 
 _warning_filters = Lock()  # graders run in threads, and catch_warnings changes the filters of the whole process
+# A fork waits for the lock, so that the copy of this process has it free, and has the filters as they were.
+os.register_at_fork(
+    before=_warning_filters.acquire,
+    after_in_parent=_warning_filters.release,
+    after_in_child=_warning_filters.release,
+)
 
 
 @lru_cache(maxsize=256)  # every grading validates the same tests again
