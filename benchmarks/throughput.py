@@ -4,18 +4,23 @@
     python benchmarks/throughput.py turns --json turns.json
     python benchmarks/throughput.py engine --quick
     python benchmarks/throughput.py engine --allow-wheel --episodes 16 --agents 2 --prompts short
+    python benchmarks/throughput.py engine --allow-wheel --repetitions 1 --json engine.json --resume
 
 turns (the default): the raw game, ``OrderEnforcing``, PettingZoo's wrappers and the batch runner, in microseconds per
 turn (benchmarks/speed/turns.py).
 
-engine: generated tokens per second and seconds per PPO update of a team of LoRA adapters on one base model, beside a
-reference style of the same work (benchmarks/speed/reference_style.py), the continuous batching of transformers, and the
-limit of the machine (benchmarks/speed/machine_limits.py). With --trl also seconds per step, which is a generation and
-an update, beside a GRPO step of TRL in an environment of its own (pip install trl peft datasets). In the table, "of
-limit" is the share of that limit, "x ref." the ratio to the reference style, between bests, and "paired" the median of
-the ratios within each repetition.
+engine: generated tokens per second and seconds per PPO update of a team of LoRA adapters on one base model, ordinary
+and activated, beside a reference style of the same work (benchmarks/speed/reference_style.py), the continuous batching
+of transformers, and the limit of the machine (benchmarks/speed/machine_limits.py). Other software runs in environments
+of its own, which docs/results.md describes: --llama-cpp and --vllm generate with the same adapters, --trl makes a step
+of GRPO, which is a generation and an update. All sides use the same number of threads, OMP_NUM_THREADS if it is set. A
+side that fails has the reason in its line.
 
-Exit code 2: a wrong option. A missed goal does not change the exit code.
+In the table, "of limit" is the share of the machine's limit, "x ref." the ratio to the reference style, between bests,
+and "paired" the median of the ratios within each repetition. The whole grid takes hours on a few cores: stderr shows
+about how long it still takes, --json writes the file after every cell, and --resume continues it.
+
+Exit code 1: a side of this project failed. Exit code 2: a wrong option. A missed goal does not change the exit code.
 """
 
 from __future__ import annotations
@@ -40,6 +45,8 @@ SIZES = {
 QUICK_SIZES = {
     "model": "tiny", "episodes": (1, 4), "agents": (2,), "prompts": ("short",), "new_tokens": 8, "repetitions": 2
 }  # fmt: skip
+OTHER_SOFTWARE = {"llama_cpp": "llama-cpp-python", "vllm": "vLLM", "trl": "TRL, peft and datasets"}
+"""The options that take the Python of an environment of its own, and what that environment has."""
 SKIPPABLE = (*sorted(GENERATION_SIDES), *sorted(UPDATE_SIDES), "memory")
 
 
@@ -65,8 +72,16 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         for name, value in (QUICK_SIZES if options.quick else SIZES).items():
             if getattr(options, name) is None:
                 setattr(options, name, value)
-        if options.trl and not options.trl.is_file():
-            parser.error(f"--trl={options.trl}: expected the Python of an environment that has TRL")
+        for name, package in OTHER_SOFTWARE.items():
+            python = getattr(options, name)
+            if python and not python.is_file():
+                parser.error(
+                    f"--{name.replace('_', '-')}={python}: expected the Python of an environment with {package}"
+                )
+        if options.resume and not options.json:
+            parser.error("--resume: expected --json FILE, the file to resume")
+        if options.activated and not options.peak:
+            parser.error("--activated: expected --peak AGENTS, whose mode it is; without it both modes are measured")
         for name in ("new_tokens", "peak"):
             if getattr(options, name) is not None and getattr(options, name) < 1:
                 parser.error(f"--{name.replace('_', '-')}={getattr(options, name)}: expected at least 1")
@@ -89,10 +104,13 @@ def _add_engine_options(parser: argparse.ArgumentParser) -> None:
     add("--quick", action="store_true", help="use small defaults: the tiny model and few tokens, in under a minute")
     add("--skip", nargs="+", choices=SKIPPABLE, default=[], metavar="SIDE",
         help=f"leave out sides: {', '.join(SKIPPABLE)}")  # fmt: skip
-    add("--trl", type=Path, metavar="PYTHON",
-        help="also compare a GRPO step of TRL, run by this Python, with a generation and an update")  # fmt: skip
+    for name, package in OTHER_SOFTWARE.items():
+        add(f"--{name.replace('_', '-')}", type=Path, metavar="PYTHON",
+            help=f"also measure other software: the Python of an environment with {package}")  # fmt: skip
+    add("--resume", action="store_true", help="measure only what the file of --json lacks, and print all of it")
     add("--peak", type=int, metavar="AGENTS",
         help="measure the memory of a team of this size in this process, and print it in bytes")  # fmt: skip
+    add("--activated", action="store_true", help="with --peak: measure activated adapters")
 
 
 def _numbers(text: str) -> tuple[int, ...]:

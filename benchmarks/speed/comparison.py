@@ -12,10 +12,14 @@ Seconds = dict[str, float]
 """Seconds of one repetition: "total", and the parts of it that a side reports."""
 REFERENCE, PRODUCTS, BANDWIDTH = "reference style", "limit: matrix products", "limit: memory bandwidth"
 LIMITS = (PRODUCTS, BANDWIDTH)
-GENERATION_SIDES = {"merged", "unmerged", "reference", "continuous"}
-UPDATE_SIDES = {"ippo", "marft", "reference-update"}
+GENERATION_SIDES = {"merged", "unmerged", "together", "activated", "reference", "continuous"}
+UPDATE_SIDES = {"ippo", "marft", "activated-update", "reference-update"}
+ACTIVATED_SIDES = {"activated", "activated-update"}
+"""The sides that need a model with activated adapters."""
 REFERENCE_SIDES = {"reference", "continuous", "reference-update"}
 """The sides that need the model of the reference style."""
+LONG_S = 20.0
+"""A first repetition that takes as many seconds counts: what it costs to warm up disappears in them."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,7 @@ class Side:
     Attributes:
         name: Label in the table.
         run: Does the work once and returns its seconds.
-        rival: Whether the side is other software, whose failure is reported and does not end the comparison.
+        rival: Whether the side is other software.
         seconds: The seconds of every repetition.
         failure: Why the side did not run; empty if it did.
     """
@@ -76,28 +80,27 @@ class Side:
 
 
 def measure(sides: Sequence[Side], repetitions: int) -> None:
-    """Time every side ``repetitions`` times, alternating between sides, after one repetition to warm up.
+    """Time every side ``repetitions`` times, alternating between sides.
 
-    A rival that raises keeps the reason in ``failure`` and is not run again.
+    The first repetition of a side warms up and does not count, unless it takes LONG_S seconds. A side that raises keeps
+    the reason in ``failure`` and is not run again.
 
     Args:
         sides: The sides, which are changed.
         repetitions: At least 1.
     """
     for repetition in range(repetitions + 1):
-        gc.collect()
         for side in sides:
-            if side.failure:
+            if side.failure or len(side.seconds) == repetitions:
                 continue
+            gc.collect()
             try:
                 found = side.run()
             except Exception as error:
-                if not side.rival:
-                    raise
                 side.failure = first_line(error)
                 side.seconds.clear()
                 continue
-            if repetition:
+            if repetition or found["total"] >= LONG_S:
                 side.seconds.append(found)
 
 
@@ -174,22 +177,27 @@ def _line(cell: Cell, work: str, side: Side, sides: Sequence[Side]) -> str:
     return f"{' '.join([label, *cells])}  {parts}".rstrip()
 
 
-def memory_line(peaks: dict[int, int | str]) -> str:
+def memory_line(peaks: dict[str, int | str]) -> str:
     """Return the peak memory by number of agents, and the ratio of the largest team's to the smallest's.
 
     Args:
-        peaks: Agents -> bytes, or why they were not measured.
+        peaks: Number of agents -> bytes, or why they were not measured.
     """
     parts = [
-        f"{agents} agent{'s' * (agents > 1)} " + (peak if isinstance(peak, str) else f"{peak / 2**20:,.0f} MiB")
+        f"{agents} agent{'s' * (agents != '1')} " + (peak if isinstance(peak, str) else f"{peak / 2**20:,.0f} MiB")
         for agents, peak in peaks.items()
     ]
-    few, many = peaks[min(peaks)], peaks[max(peaks)]
+    few, many = peaks[min(peaks, key=int)], peaks[max(peaks, key=int)]
     if isinstance(few, int) and isinstance(many, int) and few > 0:
         parts.append(f"ratio {many / few:.2f}")
-    return "peak memory above the base model: " + ", ".join(parts)
+    return ", ".join(parts)
 
 
 def as_json(sides: Sequence[Side]) -> dict[str, Any]:
     """Return all measurements by side, as values that JSON can hold."""
     return {side.name: {"seconds": side.seconds, "failure": side.failure} for side in sides}
+
+
+def from_json(found: dict[str, Any]) -> list[Side]:
+    """Return the sides whose measurements ``as_json`` returned, for ``table_lines``."""
+    return [Side(name, dict, seconds=of_side["seconds"], failure=of_side["failure"]) for name, of_side in found.items()]

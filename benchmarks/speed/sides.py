@@ -1,11 +1,14 @@
 """The sides of both comparisons: generation, and one PPO update.
 
-Generation: the engine with adapters merged into a copy of the base, the engine with adapters beside it, the reference
-style, and the continuous batching of transformers. Each generates exactly the new tokens of the cell for every prompt,
-one agent after another, because adapters differ.
+Generation: the engine with adapters merged into a copy of the base, the engine with adapters beside it, the engine with
+the requests of all agents at once, the reference style, and the continuous batching of transformers. Each generates
+exactly the new tokens of the cell for every prompt, and all but the third one agent after another, because adapters
+differ.
 
 Update: the learner as the arms ``ippo`` and ``marft``, and the reference style. Every repetition has a new learner, so
 the critic's replay holds this one batch.
+
+Engine and learner do the same work with activated adapters if the policies have them.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import torch
 from transformers import GenerationConfig
 from transformers.generation.configuration_utils import ContinuousBatchingConfig
 
+from baselines.engine.invocation import base_tokens
 from baselines.engine.protocol import GenerationRequest
 from baselines.engine.torch_engine import Decoding, TorchEngine
 from baselines.ladder import arm
@@ -33,7 +37,9 @@ from benchmarks.speed.workload import Workload, rewritten
 _FIXED = 64  # the reference style pads prompts to a multiple of this number of tokens
 
 
-def engine_side(work: Workload, loaded: LoadedModel, policy: SharedBasePolicy, *, merge: bool) -> Callable[[], Seconds]:
+def engine_side(
+    work: Workload, loaded: LoadedModel, policy: SharedBasePolicy, *, merge: bool, together: bool = False
+) -> Callable[[], Seconds]:
     """Return a function that generates all actions of a cell with the engine.
 
     Args:
@@ -42,20 +48,25 @@ def engine_side(work: Workload, loaded: LoadedModel, policy: SharedBasePolicy, *
         policy: The policies on it.
         merge: Whether adapters are merged into a copy of the base. Each repetition merges them anew, as after an
             update.
+        together: Whether the engine gets the requests of all agents at once.
     """
     cell = work.cell
-    decoding = Decoding(max_new_tokens=cell.new_tokens, rows=cell.episodes)
+    decoding = Decoding(max_new_tokens=cell.new_tokens, rows=cell.episodes * (cell.agents if together else 1))
     engine = TorchEngine(policy, loaded.tokenizer, decoding, merge)
     engine.end_ids = frozenset()
-    requests = {
-        agent: [GenerationRequest(agent, ids, decoding.sampling, (row,)) for row, ids in enumerate(prompts)]
+    of_agents = [
+        [
+            GenerationRequest(agent, ids, decoding.sampling, (row,), base_tokens(ids, policy.invocation_ids))
+            for row, ids in enumerate(prompts)
+        ]
         for agent, prompts in work.prompts.items()
-    }
+    ]
+    calls = [[request for requests in of_agents for request in requests]] if together else of_agents
 
     def run() -> Seconds:
         rewritten(policy)
         with stopwatch(policy.device) as found:
-            completions = [c for of_agent in requests.values() for c in engine.generate(of_agent)]
+            completions = [c for requests in calls for c in engine.generate(requests)]
         _check(sum(len(c.token_ids) for c in completions), work)
         return found
 

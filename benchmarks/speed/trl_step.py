@@ -3,8 +3,9 @@
 A repetition is one generation of all replies and the two epochs of its update, for one LoRA adapter. It begins when a
 line arrives on stdin, and its seconds are written to stdout as a line that begins with "seconds".
 
-The settings are a JSON object, the only argument: ``folder`` of the model, ``dtype``, ``device``, ``prompts`` as
-strings, ``new_tokens``, ``rows`` of a training pass, and ``repetitions``. This module imports nothing of this project.
+The settings are a JSON object on the first line of stdin: ``folder`` of the model, ``dtype``, ``device``, ``prompts``
+as strings, ``new_tokens``, ``rows`` of a training pass, and ``repetitions``. This module imports nothing of this
+project.
 """
 
 from __future__ import annotations
@@ -73,4 +74,4 @@ def train(settings: dict[str, Any], folder: str) -> None:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
-        train(json.loads(sys.argv[1]), folder)
+        train(json.loads(sys.stdin.readline()), folder)

@@ -17,6 +17,8 @@ import numpy as np
 import torch
 
 import marft_envs
+from baselines.engine.chat_template import ChatSettings
+from baselines.engine.invocation import base_tokens, invocation_ids
 from baselines.engine.prompts import Prompt, make_prompt
 from baselines.models.load import LoadedModel
 from baselines.policies.policy import LoraSettings, SharedBasePolicy
@@ -60,20 +62,33 @@ def agents_of(count: int) -> list[str]:
     return list(panel(count, Role(answers=True))().agents)
 
 
-def make_policy(loaded: LoadedModel, agents: Sequence[str]) -> SharedBasePolicy:
+def make_policy(loaded: LoadedModel, agents: Sequence[str], *, activated: bool = False) -> SharedBasePolicy:
     """Return policies whose adapters have random weights that are not zero.
 
     Args:
         loaded: The base model, which gets the adapters.
         agents: The agents; each has an adapter.
+        activated: Whether the adapters are activated LoRA.
     """
-    policy = SharedBasePolicy(loaded.model, agents, LoraSettings(), _SEED)
+    invocation = _invocation(loaded, len(agents)) if activated else ()
+    policy = SharedBasePolicy(
+        loaded.model, agents, LoraSettings(activated=activated), _SEED, invocation_ids=invocation
+    )  # fmt: skip
     generator = torch.Generator().manual_seed(_SEED)
     with torch.no_grad():
         for agent in agents:
             for parameter in policy.adapter_parameters(agent):
                 parameter.copy_(ADAPTER_STD * torch.randn(parameter.shape, generator=generator))
     return policy
+
+
+def _invocation(loaded: LoadedModel, agents: int) -> tuple[int, ...]:
+    """Return the token ids that activate adapters: the header of a reply, or the last token of a prompt without one."""
+    try:
+        return invocation_ids(loaded, "", ChatSettings())
+    except ValueError:  # the chat template writes no header, as that of the tiny models
+        work = make_workload(Cell(1, agents, "short", 1), loaded)
+        return next(iter(work.prompts.values()))[0][-1:]
 
 
 def make_workload(cell: Cell, loaded: LoadedModel) -> Workload:
@@ -107,6 +122,21 @@ def make_workload(cell: Cell, loaded: LoadedModel) -> Workload:
     score[0] = 1 - score[-1]
     batch = replace(batch, score=score, round_score=batch.mask * score.unsqueeze(-1))
     return Workload(cell, _prompts(episodes), batch.to(loaded.device))
+
+
+def activated_workload(work: Workload, policy: SharedBasePolicy) -> Workload:
+    """Return the same work for activated adapters: the base alone reads the prompts up to the invocation tokens.
+
+    Args:
+        work: The work.
+        policy: The policies with activated adapters.
+    """
+    turns = {}
+    for agent, found in work.batch.turns.items():
+        prompts = [ids[:n] for ids, n in zip(found.tokens.tolist(), found.prompt_length.tolist(), strict=True)]
+        numbers = [base_tokens(ids, policy.invocation_ids) for ids in prompts]
+        turns[agent] = replace(found, base_tokens=found.base_tokens.new_tensor(numbers))
+    return replace(work, batch=replace(work.batch, turns=turns))
 
 
 class PromptMaker:

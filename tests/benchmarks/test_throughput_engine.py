@@ -1,6 +1,5 @@
 """throughput.py engine: the work is the same on all sides, and the table's arithmetic. Times are not tested."""
 
-import contextlib
 import copy
 import json
 import subprocess
@@ -15,7 +14,7 @@ from baselines.models.load import load_model
 from baselines.policies.micro_batches import MicroBatches, PassLimits
 from baselines.ppo.actor import Actor, AgentData
 from benchmarks import throughput
-from benchmarks.speed import engine, machine_limits
+from benchmarks.speed import engine, machine_limits, team_memory
 from benchmarks.speed import sides as speed_sides
 from benchmarks.speed.comparison import (
     BANDWIDTH,
@@ -23,6 +22,8 @@ from benchmarks.speed.comparison import (
     REFERENCE,
     Cell,
     Side,
+    as_json,
+    from_json,
     measure,
     memory_line,
     share,
@@ -31,8 +32,8 @@ from benchmarks.speed.comparison import (
 )
 from benchmarks.speed.machine_limits import TrainingWork
 from benchmarks.speed.reference_style import EPOCHS, ReferenceStyle, pad_turns
-from benchmarks.speed.trl_side import TrlStep
-from benchmarks.speed.workload import agents_of, make_policy, make_workload
+from benchmarks.speed.results_file import ResultsFile, seconds_left, work_of
+from benchmarks.speed.workload import activated_workload, agents_of, make_policy, make_workload
 
 CELL = Cell(episodes=3, agents=2, prompts="short", new_tokens=4)
 
@@ -49,10 +50,16 @@ def test_the_engine_is_measured_end_to_end(tmp_path, monkeypatch, capsys):
     assert first["shortest_prompt"] > 100
     for name, found in {**second["generate"], **second["update"]}.items():
         assert found["failure"] == "" and len(found["seconds"]) == 1 and found["seconds"][0]["total"] > 0, name
-    assert len(second["generate"]) == 5 and len(second["update"]) == 4
+    assert len(second["generate"]) == 7 and len(second["update"]) == 5
     parts = {"reference", "old_logprobs", "values", "actor", "critic", "total"}
     assert all(found["seconds"][0].keys() == parts for name, found in second["update"].items() if name != PRODUCTS)
     assert "did not run: a single episode has no other score" in printed
+    monkeypatch.setattr(engine.Team, "of", None)  # no cell is left to measure
+    again = [*words, "memory", "continuous", "--json", str(file), "--resume"]
+    assert throughput.main(again) == 0
+    assert capsys.readouterr().out == printed
+    assert throughput.main([*again, "--new-tokens", "4"]) == 2
+    assert "was measured with new_tokens=3, and now it is 4" in capsys.readouterr().err
     assert f"threads on every side: {torch.get_num_threads()}" in printed
 
 
@@ -67,10 +74,13 @@ def test_a_teams_peak_memory_is_measured_in_a_process_of_its_own(monkeypatch, ca
     words = ["engine", "--quick", "--episodes", "3,2", "--new-tokens", "2"]
     assert throughput.main([*words, "--peak", "1"]) == 0
     assert int(capsys.readouterr().out) >= 0  # this process has memory left from the other tests
+    assert throughput.main([*words, "--peak", "1", "--activated"]) == 0
+    assert int(capsys.readouterr().out) >= 0
     monkeypatch.setattr(subprocess, "run", child)
-    assert engine.peaks_of_teams(throughput.parse(words)) == {1: 7, 8: "not measured: no memory"}
-    assert [(o.peak, o.model, o.episodes, o.prompts, o.new_tokens) for o in asked] == [
-        (agents, "tiny", (3,), ("short",), 2) for agents in (1, 8)
+    options = throughput.parse(words)
+    assert team_memory.peaks_of_teams(options, activated=True) == {"1": 7, "8": "not measured: no memory"}
+    assert [(o.peak, o.model, o.episodes, o.prompts, o.new_tokens, o.activated) for o in asked] == [
+        (agents, "tiny", (3,), ("short",), 2, True) for agents in (1, 8)
     ]
 
 
@@ -144,6 +154,7 @@ def test_every_side_generates_all_tokens(team):
     for run in (
         speed_sides.engine_side(work, loaded, policy, merge=True),
         speed_sides.engine_side(work, loaded, policy, merge=False),
+        speed_sides.engine_side(work, loaded, policy, merge=True, together=True),
         speed_sides.reference_generation(work, reference),
         speed_sides.continuous_batching(work, reference),
     ):
@@ -162,35 +173,17 @@ def test_the_work_of_an_update_is_counted(team):
     assert speed_sides.reference_rows(work, policy, sized, 100) <= 2
 
 
-def test_trl_runs_in_a_process_that_answers_each_call_with_its_seconds(team, tmp_path):
-    loaded, _, _, work = team
-    python = tmp_path / "python"
-    python.write_text(
-        f'#!/bin/sh\nprintf %s "$2" > {tmp_path}/settings\nread line\necho noise\necho seconds 0.5\n'
-        "read line\necho first >&2\necho no memory >&2\nexit 1\n"
-    )
-    python.chmod(0o755)
-    with contextlib.closing(TrlStep(python, work, loaded, Path("model"), rows=2, repetitions=2)) as step:
-        assert step() == {"total": 0.5 * CELL.agents}
-        with pytest.raises(RuntimeError, match="no memory"):
-            step()
-    settings = json.loads((tmp_path / "settings").read_text())
-    assert settings["rows"] == 1  # 2 does not divide 3 episodes
-    assert (settings["folder"], settings["new_tokens"], settings["repetitions"]) == ("model", 4, 2)
-    assert len(settings["prompts"]) == CELL.episodes
-
-
-def test_a_step_of_trl_is_compared_with_a_generation_and_an_update(tmp_path, monkeypatch, capsys):
-    python = tmp_path / "python"
-    python.write_text("#!/bin/sh\nread line\necho no memory >&2\nexit 1\n")
-    python.chmod(0o755)
-    monkeypatch.setattr(machine_limits, "COPY_BYTES", 2**20)
-    words = ["engine", "--quick", "--episodes", "2", "--new-tokens", "2", "--repetitions", "1", "--trl", str(python)]
-    skipped = ["merged", "unmerged", "reference", "continuous", "ippo", "marft", "reference-update", "memory"]
-    assert throughput.main([*words, "--skip", *skipped]) == 0
-    printed = capsys.readouterr().out
-    assert "ours, merged and ippo" in printed and " s/step" in printed
-    assert "TRL, GRPO                         did not run: RuntimeError: no memory" in printed
+def test_activated_adapters_do_the_same_work(team):
+    _, _, _, work = team
+    loaded = load_model("tiny")
+    policy = make_policy(loaded, agents_of(CELL.agents), activated=True)
+    assert speed_sides.engine_side(work, loaded, policy, merge=True)()["total"] > 0
+    own = activated_workload(work, policy)
+    for agent, turns in own.batch.turns.items():
+        assert turns.base_tokens.tolist() == [len(ids) - 1 for ids in work.prompts[agent]]  # all but the invocation
+        assert torch.equal(turns.tokens, work.batch.turns[agent].tokens)
+    found = speed_sides.learner_side(own, policy, "ippo", PassLimits())()
+    assert {"actor", "total"} <= found.keys()
 
 
 def test_long_prompts_are_longer_and_differ():
@@ -200,8 +193,8 @@ def test_long_prompts_are_longer_and_differ():
     assert len(set(long)) == CELL.episodes
 
 
-def side(name, *totals, rival=False):
-    return Side(name, dict, rival=rival, seconds=[{"total": total} for total in totals])
+def side(name, *totals):
+    return Side(name, dict, seconds=[{"total": total} for total in totals])
 
 
 def test_shares_and_ratios_of_made_up_seconds():
@@ -220,12 +213,40 @@ def test_shares_and_ratios_of_made_up_seconds():
     assert line.split()[4:] == ["ours", "0.500", "s/update", "0.500", "actor", "0.250"]
 
 
+def test_measurements_that_were_written_give_the_same_lines():
+    sides = [side("ours", 2.0, 3.0), side(REFERENCE, 8.0, 6.0), Side("other", dict, failure="TypeError: no")]
+    written = json.loads(json.dumps(as_json(sides)))
+    assert table_lines(CELL, "generate", from_json(written)) == table_lines(CELL, "generate", sides)
+
+
 def test_the_ratio_of_peak_memory():
-    assert memory_line({1: 2**20 * 100, 8: 2**20 * 150}).endswith("1 agent 100 MiB, 8 agents 150 MiB, ratio 1.50")
-    assert memory_line({1: 2**20, 8: "not measured: no"}).endswith("1 agent 1 MiB, 8 agents not measured: no")
+    assert memory_line({"1": 2**20 * 100, "8": 2**20 * 150}) == "1 agent 100 MiB, 8 agents 150 MiB, ratio 1.50"
+    assert memory_line({"1": 2**20, "8": "not measured: no"}) == "1 agent 1 MiB, 8 agents not measured: no"
 
 
-def test_sides_alternate_and_a_rival_that_raises_is_reported():
+def test_the_time_left_is_that_of_the_work_left():
+    # 2 agents: 64 tokens of 8 each, and 16 turns of 100 + 64 tokens; a single episode has no update
+    cells = [Cell(1, 2, "short", 64), Cell(16, 2, "short", 64), Cell(16, 4, "long", 64)]
+    assert [work_of(cell) for cell in cells] == [1024, 2 * (512 + 16 * 164), 4 * (512 + 16 * 364)]
+    measured = [{**vars(cells[0]), "seconds": 10.24}]
+    assert seconds_left(measured, cells[1:]) == pytest.approx(0.01 * (6272 + 25344))
+    assert seconds_left([], cells) is None
+
+
+def test_results_are_resumed_from_a_file_of_the_same_settings(tmp_path):
+    file, cell = tmp_path / "engine.json", {**vars(CELL), "seconds": 1.0}
+    ResultsFile(file, {"skip": ("a",)}, resume=True).add(cell)
+    again = ResultsFile(file, {"skip": ("a",)}, resume=True)
+    assert again.find(CELL) == cell and again.find(replace(CELL, agents=3)) is None
+    assert ResultsFile(file, {"skip": ("a",)}, resume=False).cells == []
+    with pytest.raises(ValueError, match=r"was measured with skip=\['a'\], and now it is \['b'\]"):
+        ResultsFile(file, {"skip": ("b",)}, resume=True)
+    file.write_text("[]")
+    with pytest.raises(ValueError, match="engine to resume"):
+        ResultsFile(file, {}, resume=True)
+
+
+def test_sides_alternate_and_one_that_raises_is_reported():
     ran = []
 
     def work(name):
@@ -236,13 +257,31 @@ def test_sides_alternate_and_a_rival_that_raises_is_reported():
         ran.append("c")
         raise ValueError("first\nsecond")
 
-    rival = Side("c", broken, rival=True)
-    sides = [Side("a", lambda: work("a")), Side("b", lambda: work("b")), rival]
+    third = Side("c", broken)
+    sides = [Side("a", lambda: work("a")), Side("b", lambda: work("b")), third]
     measure(sides, 2)
     assert ran == ["a", "b", "c", "a", "b", "a", "b"]  # the first round warms up
-    assert [len(s.seconds) for s in sides] == [2, 2, 0] and rival.failure == "ValueError: first"
-    with pytest.raises(ValueError, match="first"):
-        measure([Side("c", broken)], 1)
+    assert [len(s.seconds) for s in sides] == [2, 2, 0] and third.failure == "ValueError: first"
+
+
+def test_a_long_first_repetition_counts():
+    seconds = iter((19.0, 20.0, 3.0, 4.0, 5.0))
+    sides = [Side(name, lambda: {"total": next(seconds)}) for name in ("short", "long")]
+    measure(sides, 2)
+    assert [s.totals for s in sides] == [[3.0, 5.0], [20.0, 4.0]]
+
+
+def test_a_failure_of_a_side_of_this_project_is_the_exit_code(monkeypatch, capsys):
+    def broken(*_, **__):
+        raise ValueError("no tokens")
+
+    monkeypatch.setattr(engine, "engine_side", lambda *_, **__: broken)
+    words = ["engine", "--quick", "--episodes", "1", "--repetitions", "1"]
+    skipped = ["unmerged", "together", "activated", "activated-update", "reference", "continuous", "reference-update"]
+    assert throughput.main([*words, "--skip", "memory", *skipped]) == 1
+    printed = capsys.readouterr()
+    assert "ours, adapters merged             did not run: ValueError: no tokens" in printed.out
+    assert "sides of this project that failed: ours, adapters merged" in printed.err
 
 
 @pytest.mark.parametrize(
@@ -252,7 +291,10 @@ def test_sides_alternate_and_a_rival_that_raises_is_reported():
         (["--agents", "two"], "'two': expected positive integers"),
         (["--prompts", "short,none"], "'short,none': expected short, long or short,long"),
         (["--new-tokens", "0"], "--new-tokens=0: expected at least 1"),
-        (["--trl", "nowhere/python"], "--trl=nowhere/python: expected the Python of an environment that has TRL"),
+        (["--trl", "nowhere/python"], "--trl=nowhere/python: expected the Python of an environment with TRL, peft"),
+        (["--llama-cpp", "python"], "--llama-cpp=python: expected the Python of an environment with llama-cpp-python"),
+        (["--resume"], "--resume: expected --json FILE, the file to resume"),
+        (["--activated"], "--activated: expected --peak AGENTS"),
         (["--peak", "0"], "--peak=0: expected at least 1"),
         (["--repetitions", "0"], "--repetitions=0: expected at least 1"),
         (["--skip", "nothing"], "invalid choice: 'nothing'"),
