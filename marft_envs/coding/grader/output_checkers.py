@@ -22,12 +22,15 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import zip_longest
 from typing import Any
 
 from marft_envs.arguments import expected_one_of
 
 _FLOAT = re.compile(r"[+-]?(?:\d+\.\d*|\.\d+|\d+(?=[eE]))(?:[eE][+-]?\d{1,4})?", re.ASCII)
 _INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
+_WORD = re.compile(r"\S+")
+CHECKERS = ("exact", "tokens", "numbers", "float", "unordered", "yes_no")
 _YES_NO = frozenset(("yes", "no"))
 _MAX_FLOAT_CHARS = 400
 
@@ -83,24 +86,40 @@ def as_checker(spec: str | Mapping[str, Any] | Checker | None) -> Checker:
 
 
 def is_correct(output: str, expected: str, checker: Checker) -> bool:
-    """Return whether an output is correct, for every checker but "custom"."""
-    return CHECKERS[checker.name](lines_of(output), lines_of(expected), checker)
+    """Return whether an output is correct, for every checker but "custom".
+
+    An output can be as large as the limit of the sandbox. It is divided into no more parts than the expected output
+    has, so that the time and the memory of this process are bounded.
+    """
+    if checker.name == "tokens":
+        return _same_tokens(output, expected)
+    output, expected = _stripped(output), _stripped(expected)
+    if _number_of_lines(output) != _number_of_lines(expected):
+        return False
+    return _BY_LINES[checker.name](_lines(output), _lines(expected), checker)
 
 
-def lines_of(text: str) -> list[str]:
-    """Return the lines without trailing white space and without empty lines at the end."""
-    lines = [line.rstrip() for line in text.replace("\r\n", "\n").split("\n")]
-    while lines and not lines[-1]:
-        lines.pop()
-    return lines
+def _stripped(text: str) -> str:
+    """Return the text with line feeds only, and without white space and empty lines at the end."""
+    return text.replace("\r\n", "\n").rstrip()
+
+
+def _number_of_lines(text: str) -> int:
+    return text.count("\n") + 1 if text else 0
+
+
+def _lines(text: str) -> list[str]:
+    """Return the lines without trailing white space."""
+    return [line.rstrip() for line in text.split("\n")] if text else []
 
 
 def _exact(output: list[str], expected: list[str], checker: Checker) -> bool:
     return output == expected
 
 
-def _tokens(output: list[str], expected: list[str], checker: Checker) -> bool:
-    return " ".join(output).split() == " ".join(expected).split()
+def _same_tokens(output: str, expected: str) -> bool:
+    words = (match.group() for match in _WORD.finditer(output))
+    return all(word == wanted for word, wanted in zip_longest(words, expected.split()))
 
 
 def _float(output: list[str], expected: list[str], checker: Checker) -> bool:
@@ -132,11 +151,13 @@ def _yes_no(output: list[str], expected: list[str], checker: Checker) -> bool:
 
 def _by_token(output: list[str], expected: list[str], accepts: Callable[[str, str], bool]) -> bool:
     """Compare line by line and word by word. accepts(word, wanted): whether two unequal words match."""
-    lines = [(line.split(), wanted.split()) for line, wanted in zip(output, expected, strict=False)]
-    return len(output) == len(expected) and all(
-        len(words) == len(wanted_words)
-        and all(word == wanted or accepts(word, wanted) for word, wanted in zip(words, wanted_words, strict=True))
-        for words, wanted_words in lines
+    return all(_same_words(line, wanted.split(), accepts) for line, wanted in zip(output, expected, strict=True))
+
+
+def _same_words(line: str, wanted_words: list[str], accepts: Callable[[str, str], bool]) -> bool:
+    words = line.split(None, len(wanted_words))  # one more than wanted, if the line has more
+    return len(words) == len(wanted_words) and all(
+        word == wanted or accepts(word, wanted) for word, wanted in zip(words, wanted_words, strict=True)
     )
 
 
@@ -156,9 +177,8 @@ def is_close(actual: float, expected: float, checker: Checker) -> bool:
     return finite and abs(actual - expected) <= max(checker.abs, checker.rel * abs(expected))
 
 
-CHECKERS: dict[str, Callable[[list[str], list[str], Checker], bool]] = {
+_BY_LINES: dict[str, Callable[[list[str], list[str], Checker], bool]] = {
     "exact": _exact,
-    "tokens": _tokens,
     "numbers": _numbers,
     "float": _float,
     "unordered": _unordered,

@@ -16,7 +16,8 @@ from typing import Any
 from marft_envs.coding.grader.output_checkers import Checker, is_close
 from marft_envs.sandbox.inside import values
 
-_MAX_CHARS = 8 << 20
+_MAX_GROWTH, _MIN_CHARS = 32, 1000
+"""How much longer than the expected value an equal one can be in the notation, for its types and digits."""
 _FLOAT_RANGE = 2**1023
 _UNORDERED_TYPES = ("dict", "set", "frozenset")
 _DICTS = ("Counter", "OrderedDict", "defaultdict")
@@ -30,11 +31,11 @@ def is_same(value: str, expected: Any, checker: Checker) -> bool:
         expected: The expected value, from the test.
         checker: "float" allows its tolerance, "unordered" ignores the order of lists; others compare exactly.
     """
-    if len(value) > _MAX_CHARS:
-        return False
     try:
-        actual = json.loads(value, parse_int=_parse_int)
-        return _same(actual, json.loads(values.dumps(expected)), checker)
+        wanted = values.dumps(expected)
+        if len(value) > max(_MIN_CHARS, _MAX_GROWTH * len(wanted)):
+            return False
+        return _same(json.loads(value, parse_int=_parse_int), json.loads(wanted), checker)
     except (ValueError, TypeError, AttributeError, RecursionError, OverflowError):
         return False
 

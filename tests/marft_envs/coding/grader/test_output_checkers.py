@@ -1,5 +1,8 @@
 """Every checker of outputs, with mistakes known from other graders. Expected values are by hand."""
 
+import time
+import tracemalloc
+
 import pytest
 
 from marft_envs.coding import Checker, grade
@@ -59,6 +62,32 @@ OUTPUTS = [
 @pytest.mark.parametrize(("name", "output", "expected", "correct"), OUTPUTS)
 def test_outputs(name, output, expected, correct):
     assert is_correct(output, expected, as_checker(name)) is correct
+
+
+SIZE = 16 << 20
+LARGE = {
+    "short lines": "1\n" * (SIZE // 2),
+    "empty lines": "1" + "\n" * SIZE + "1",
+    "empty lines at the end": "1\n2\n" + "\n" * SIZE,
+    "carriage returns": "1\r\n" * (SIZE // 3),
+    "short words": "1 " * (SIZE // 2),
+    "short words in one of two lines": "1\n" + "1 " * (SIZE // 2),
+    "white space": " " * SIZE,
+    "one word": "1" * SIZE,
+}
+
+
+@pytest.mark.parametrize("name", ["exact", "tokens", "numbers", "float", "unordered", "yes_no"])
+@pytest.mark.parametrize("output", LARGE)
+def test_large_outputs_are_judged_in_bounded_memory_and_time(name, output):
+    """A program writes as much as the sandbox permits; this process must not store each word of it."""
+    tracemalloc.start()
+    started = time.process_time()
+    correct = is_correct(LARGE[output], "1\n2\n", as_checker(name))
+    seconds, (_, peak) = time.process_time() - started, tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert correct is (output == "empty lines at the end")
+    assert peak <= 4 * SIZE and seconds <= 2  # a few copies of the output
 
 
 def test_the_tolerance_is_a_parameter():

@@ -1,6 +1,8 @@
 # ruff: noqa: E501
 """Returned values are compared in their serialized form. Expected results are by hand."""
 
+import json
+import tracemalloc
 from collections import Counter, OrderedDict, defaultdict, namedtuple
 from enum import IntEnum
 
@@ -83,3 +85,19 @@ def test_values_are_equal_after_dumps_and_loads():
     ):
         again = values.loads(values.dumps(value))
         assert again == value and type(again) is type(value)
+
+
+def test_a_large_value_is_compared_in_bounded_memory():
+    """16 MiB of empty lists would be a hundred times as large as objects of this process."""
+    value = "[" + "[], " * (4 << 20) + "[]]"
+    tracemalloc.start()
+    assert not is_same(value, [[], []], Checker())
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1 << 20
+
+
+def test_an_equal_value_can_be_longer_than_the_expected_one():
+    value = json.dumps([{"tuple": [0.30000000000000004]} for _ in range(500)])
+    assert is_same(value, [[0.3]] * 500, Checker("float"))
+    assert is_same(json.dumps([{"tuple": []}] * 500), [[]] * 500, Checker())
