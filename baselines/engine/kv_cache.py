@@ -23,10 +23,11 @@ from baselines.policies.prompt_states import KeyValues
 
 
 class _Placement(NamedTuple):
-    """A prefix of all rows of a batch or one of each, and the number of unused columns before it in each row."""
+    """Prefixes, the number of unused columns before the prefix of each row, and the row of ``prefix`` that has it."""
 
     prefix: KeyValues
     gaps: Tensor
+    source: Tensor
 
 
 class InPlaceLayer(DynamicLayer):
@@ -63,33 +64,30 @@ class InPlaceLayer(DynamicLayer):
         self._show(rows)
         return self.keys, self.values
 
-    def share(self, prefix: KeyValues, gaps: Tensor) -> None:
+    def share(self, prefix: KeyValues, gaps: Tensor, source: Tensor) -> None:
         """Let every row begin with a prefix. The first ``update`` appends what follows it.
 
         Args:
-            prefix: Keys and values of the P columns of the prefix, of one row for all rows or of n rows.
+            prefix: Keys and values of the P columns of some prefixes.
             gaps: [n] unused columns before the prefix in each row. As many of the first tokens that ``update`` appends
                 are padding.
+            source: [n] the prefix of each row.
         """
         self.columns = prefix.keys.shape[2]
-        self._placement = _Placement(prefix, gaps)
+        self._placement = _Placement(prefix, gaps, source)
 
-    def _place(self, prefix: KeyValues, gaps: Tensor) -> None:
+    def _place(self, prefix: KeyValues, gaps: Tensor, source: Tensor) -> None:
         """Write the prefix into every row, over the keys and values of the padding that follows it."""
         length = prefix.keys.shape[2]
         for gap in gaps.unique().tolist():
-            rows = (gaps == gap).nonzero().squeeze(-1).to(self.device)
+            rows = (gaps == gap).nonzero().squeeze(-1)
+            to, of = rows.to(self.device), source[rows].to(self.device)
             for buffer, states in zip(self._buffers, prefix, strict=True):
-                buffer[rows, :, gap : gap + length] = states if len(states) == 1 else states[rows]
+                buffer[to, :, gap : gap + length] = states if len(states) == 1 else states[of]
 
     def get_seq_length(self) -> int:
         """Return the number of columns."""
         return self.columns
-
-    def row(self, index: int) -> KeyValues:
-        """Return the keys and values of a row, without a copy."""
-        keys, values = (buffer[index : index + 1, :, : self.columns] for buffer in self._buffers)
-        return KeyValues(keys, values)
 
     def move_rows(self, sources: Tensor, targets: Tensor, rows: int) -> None:
         """Copy some rows over others, and keep the first ``rows`` rows."""
@@ -165,14 +163,14 @@ class InPlaceCache(Cache):
         """Number of columns."""
         return self.layers[0].columns
 
-    def share(self, prefix: Sequence[KeyValues], gaps: Tensor) -> None:
+    def share(self, prefix: Sequence[KeyValues], gaps: Tensor, source: Tensor) -> None:
         """Let every row begin with a prefix, see ``InPlaceLayer.share``. ``prefix`` has one entry per layer."""
         for layer, states in zip(self.layers, prefix, strict=True):
-            layer.share(states, gaps)
+            layer.share(states, gaps, source)
 
-    def row(self, index: int) -> list[KeyValues]:
-        """Return the keys and values of a row in all layers."""
-        return [layer.row(index) for layer in self.layers]
+    def layer_states(self) -> list[KeyValues]:
+        """Return the keys and values of each layer, without a copy."""
+        return [KeyValues(layer.keys, layer.values) for layer in self.layers]
 
     def keep(self, kept: Sequence[int], rows: int) -> list[int]:
         """Drop all other rows. Rows from the end fill the gaps, so that few are copied.

@@ -34,6 +34,7 @@ class Row:
         index: Index of the request.
         request: The request.
         stop_strings: Finds the token that completes a stop string of the request.
+        adapter: Name of the weights that generate; None for the base alone.
         adapter_version: Version of the weights that generate.
         start: Column of the cache in which the prompt begins.
         tokens: Token ids of the action.
@@ -44,6 +45,7 @@ class Row:
     index: int
     request: GenerationRequest
     stop_strings: StopStrings
+    adapter: str | None
     adapter_version: int
     start: int = 0
     tokens: list[int] = field(default_factory=list)
@@ -82,12 +84,14 @@ class _First(NamedTuple):
     """The first tokens of prompts, which were read before the rest.
 
     Attributes:
-        layers: Keys and values of each layer, of one row for all prompts or of each; empty if nothing was read.
+        layers: Keys and values of each layer, with rows that end in the last column; empty if nothing was read.
         tokens: Number of first tokens of each prompt.
+        source: The row of ``layers`` that has the first tokens of each prompt.
     """
 
     layers: list[KeyValues]
     tokens: list[int]
+    source: list[int]
 
 
 class RunningBatch:
@@ -97,7 +101,7 @@ class RunningBatch:
     ended stay until all have, and their further tokens are ignored.
 
     Args:
-        model: The model, with the weights of one agent.
+        model: The model.
         end_ids: Ids of the tokens that end an action.
         pad_id: Id of the padding.
 
@@ -126,14 +130,14 @@ class RunningBatch:
         longest = max(row.request.sampling.max_new_tokens for row in rows)
         # Without a cache, the model makes the kind that it needs.
         cache = None if self._layers is None else InPlaceCache(self._layers, min(longest, _SPARE_COLUMNS))
-        first = self._read_base(prompts, base) if any(base) else self._read_shared(prompts)
+        first = self._read_base(prompts, base) if any(base) else self._read_shared(rows)
         ids, gaps = left_pad([prompt[n:] for prompt, n in zip(prompts, first.tokens, strict=True)], self._pad_id)
         if first.layers and cache is not None:
-            cache.share(first.layers, gaps)
+            cache.share(first.layers, gaps, torch.tensor(first.source, device="cpu"))
             first.layers.clear()  # those of a layer are freed as soon as they are in the cache
         starts = gaps + max(first.tokens) - torch.tensor(first.tokens, device="cpu")
         columns = max(first.tokens) + ids.shape[1]
-        states, cache = self._forward(ids, starts, columns, cache)
+        states, cache = self._forward(ids, starts, columns, cache, [row.adapter for row in rows])
         for row, start in zip(rows, starts.tolist(), strict=True):
             row.start = start
         self._extend(rows, states)
@@ -152,7 +156,8 @@ class RunningBatch:
         ids = torch.tensor([[row.tokens[-1]] for row in self.rows], device="cpu")
         starts = torch.tensor([row.start for row in self.rows], device="cpu")
         self._columns += 1
-        states, self._cache = self._forward(ids, starts, self._columns, self._cache)
+        adapters = [row.adapter for row in self.rows]
+        states, self._cache = self._forward(ids, starts, self._columns, self._cache, adapters)
         self._extend(self.rows, states)
 
     def take_ended(self) -> list[Row]:
@@ -172,23 +177,31 @@ class RunningBatch:
                     row.start -= unused
         return ended
 
-    def _read_shared(self, prompts: Sequence[tuple[int, ...]]) -> _First:
-        """Read the first tokens that all prompts have in common, unless that would save too little."""
-        common = min(common_prefix_length(prompts), min(map(len, prompts)) - 1)
-        if self._layers is None or common * (len(prompts) - 1) < LEAST_SAVED:
-            return _First([], [0] * len(prompts))
-        cache, prefix = InPlaceCache(self._layers, spare=0), torch.tensor([prompts[0][:common]], device="cpu")
-        self._forward(prefix, torch.zeros(1, device="cpu"), common, cache)
-        return _First(cache.row(0), [common] * len(prompts))
+    def _read_shared(self, rows: Sequence[Row]) -> _First:
+        """Read the first tokens that all prompts of an adapter have in common, unless that would save too little."""
+        of_adapter: dict[str | None, list[tuple[int, ...]]] = {}
+        for row in rows:
+            of_adapter.setdefault(row.adapter, []).append(tuple(row.request.prompt_ids))
+        common = {a: min(common_prefix_length(p), min(map(len, p)) - 1) for a, p in of_adapter.items()}
+        read = [adapter for adapter, tokens in common.items() if tokens]
+        if self._layers is None or sum(common[a] * (len(of_adapter[a]) - 1) for a in read) < LEAST_SAVED:
+            return _First([], [0] * len(rows), [0] * len(rows))
+        cache = InPlaceCache(self._layers, spare=0)
+        ids, gaps = left_pad([of_adapter[a][0][: common[a]] for a in read], self._pad_id)
+        self._forward(ids, gaps, ids.shape[1], cache, read)
+        source = [read.index(row.adapter) if row.adapter in read else 0 for row in rows]
+        return _First(cache.layer_states(), [common[row.adapter] for row in rows], source)
 
     def _read_base(self, prompts: Sequence[tuple[int, ...]], base: Sequence[int]) -> _First:
         """Read the first tokens of each prompt with the base alone. base: their numbers."""
         device, longest = self._model.device, max(base)
         firsts = [[*prompt[:n], *[self._pad_id] * (longest - n)] for prompt, n in zip(prompts, base, strict=True)]
         block = self._model.read_prompts(torch.tensor(firsts, device=device), torch.tensor(base, device=device))
-        return _First(block.layers, list(base))
+        return _First(block.layers, list(base), list(range(len(base))))
 
-    def _forward(self, ids: Tensor, starts: Tensor, columns: int, cache: Any) -> tuple[Tensor, Any]:
+    def _forward(
+        self, ids: Tensor, starts: Tensor, columns: int, cache: Any, adapters: Sequence[str | None]
+    ) -> tuple[Tensor, Any]:
         """Run the model's trunk on the last tokens of every row.
 
         Args:
@@ -196,6 +209,7 @@ class RunningBatch:
             starts: [n] column in which each row begins.
             columns: C, the columns of the cache after the pass.
             cache: Keys and values of the C - t columns before; None if there are none.
+            adapters: The adapter of each row.
 
         Returns:
             The last hidden state of each row, [n, H], and the cache.
@@ -207,6 +221,7 @@ class RunningBatch:
         if bool(starts.any()) and not has_states_only(cache):
             mask = torch.arange(columns, device="cpu") >= starts.unsqueeze(-1)
             arguments["attention_mask"] = mask.long().to(device)
+        self._model.assign(adapters)
         out = self._model.trunk(input_ids=ids.to(device), cache=cache, use_cache=True, **arguments)
         if getattr(out, "cache", None) is None:
             raise ValueError(

@@ -65,7 +65,8 @@ class Decoding(Sampling):
 class TorchEngine:
     """Generates actions with a ``SharedBasePolicy``; an ``Engine``.
 
-    The requests of the agents that share an adapter are generated together, one adapter after another.
+    The requests of several adapters are generated in one batch or one adapter after another, whichever is faster
+    (``RolloutModels.mixes``).
 
     Attributes:
         policy: The policies on one base.
@@ -119,14 +120,21 @@ class TorchEngine:
         self._check(requests)
         of_adapter: dict[str | None, list[int]] = {}
         for index, request in enumerate(requests):
-            adapter = None if request.agent is None else self.policy.adapter_of.get(request.agent)
-            of_adapter.setdefault(adapter, []).append(index)
-        found: dict[int, Completion] = {}
+            of_adapter.setdefault(self._adapter(request), []).append(index)
+        if self._models.mixes({adapter: len(indices) for adapter, indices in of_adapter.items()}):
+            with self._models.mixed(list(of_adapter)) as model:
+                found = self._run(model, self._rows(dict(enumerate(requests))))
+            return [found[index] for index in range(len(requests))]
+        found = {}
         for indices in of_adapter.values():
             rows = self._rows({index: requests[index] for index in indices})
             with self._models.active(requests[indices[0]].agent) as model:
                 found.update(self._run(model, rows))
         return [found[index] for index in range(len(requests))]
+
+    def _adapter(self, request: GenerationRequest) -> str | None:
+        """Return the name of the weights that generate; None for the base alone."""
+        return None if request.agent is None else self.policy.adapter_of.get(request.agent)
 
     def _check(self, requests: Sequence[GenerationRequest]) -> None:
         for i, request in enumerate(requests):
@@ -147,7 +155,7 @@ class TorchEngine:
         stop = {s: StopStrings(self.tokenizer, s) for s in strings}
         order = sorted(requests, key=lambda i: len(requests[i].prompt_ids))
         return [
-            Row(i, r, stop[r.sampling.stop_strings], self.policy.version(r.agent))
+            Row(i, r, stop[r.sampling.stop_strings], self._adapter(r), self.policy.version(r.agent))
             for i, r in ((i, requests[i]) for i in order)
         ]
 

@@ -70,13 +70,7 @@ class LoadedTeam:
 
         A reply's random numbers depend on the seed, the problem, its repetition in the call and the turn alone.
         """
-        replies: dict[int, Reply | PolicyFault] = {}
-        for agent in dict.fromkeys(r.agent for r in requests):
-            mine = [i for i, r in enumerate(requests) if r.agent == agent]
-            trained = self._trained(agent)
-            for i, reply in zip(mine, self.sampler([replace(requests[i], agent=trained) for i in mine]), strict=True):
-                replies[i] = reply
-        return [replies[i] for i in range(len(requests))]
+        return self.sampler([replace(request, agent=self._trained(request.agent)) for request in requests])
 
     def act(self, agent: str, observation: Mapping[str, Any]) -> str:
         """Return the action of one agent.

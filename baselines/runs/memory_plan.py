@@ -15,6 +15,7 @@ from baselines.models.shape import ModelShape, shape_of
 from baselines.policies.micro_batches import CPU_PASS_GIB, GIB, MicroBatches, PassLimits
 from baselines.policies.pass_memory import PassMemory
 from baselines.policies.prompt_store import STORE_SHARE
+from baselines.policies.rollout import MIXED_ROWS
 from baselines.runs.device_memory import default_memory
 from baselines.runs.evaluation import PLAYED_TOGETHER
 from baselines.runs.merging import merged_copy_bytes
@@ -190,8 +191,14 @@ class MemoryPlan:
     @property
     def sampled_rows(self) -> int:
         """Actions that the rollout generates at a time, in training or in evaluation."""
-        evaluated = min(self.config.evaluation_items, PLAYED_TOGETHER)
-        return min(self.config.decoding.rows, max(self.config.episodes, evaluated))
+        played = max(self.config.episodes, min(self.config.evaluation_items, PLAYED_TOGETHER))
+        if self.rank is None:
+            together = played
+        elif self.merged_copies and not self.config.sharing:
+            together = self.agents * min(played, MIXED_ROWS)
+        else:  # all agents may act at the same time
+            together = self.agents * played
+        return min(self.config.decoding.rows, max(played, together))
 
     @property
     def prefilled_rows(self) -> int:
@@ -216,6 +223,14 @@ class MemoryPlan:
         return max(b.shape.vocabulary for b in self.bases) * self.sampled_rows * _SAMPLING_BYTES
 
     @property
+    def stacked_adapters(self) -> int:
+        """Bytes of the copies of the adapters of one base, with which agents are served in one batch."""
+        if self.rank is None:
+            return 0
+        counts = [(base, base.trained + base.frozen) for base in self.bases]
+        return max(n * base.element * base.adapter_parameters(self.rank) if n > 1 else 0 for base, n in counts)
+
+    @property
     def prefill(self) -> int:
         """Bytes of a pass over prompts, beside the keys and values that it adds to the cache."""
         prompt = self.config.decoding.max_prompt_tokens
@@ -224,7 +239,7 @@ class MemoryPlan:
     @property
     def rollout(self) -> int:
         """Bytes of the rollout at its peak, beside the fixed parts."""
-        return self.kv_cache + max(self.prefill, self.sampling)
+        return self.kv_cache + self.stacked_adapters + max(self.prefill, self.sampling)
 
     # ---- update
 

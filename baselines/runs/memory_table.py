@@ -62,6 +62,7 @@ def _parts(plan: MemoryPlan) -> list[tuple[str, int]]:
         ("critic: replayed batches" + ("" if plan.device.type == "cpu" else " (main memory)"), plan.critic_replay),
         ("critic: a step on one batch", plan.critic_step),
         (f"rollout: KV cache, {plan.sampled_rows} rows of {plan.longest:,} tokens", plan.kv_cache),
+        ("rollout: adapters of agents that act at the same time", plan.stacked_adapters),
         (f"rollout: pass over {plan.prefilled_rows} prompts", plan.prefill),
         (f"rollout: sampling from {plan.sampled_rows} rows of logits", plan.sampling),
         *passes,

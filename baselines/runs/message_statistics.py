@@ -73,9 +73,9 @@ def speakers(episodes: Sequence[Episode]) -> list[str]:
 class Shuffled:
     """A policy that reads one speaker's messages from other episodes.
 
-    Messages are exchanged between the requests of one call that contain equally many messages of the speaker. Each
-    request gets those of the next one, in an order that depends on the seed and the episodes' numbers alone. Everything
-    else in the observations stays.
+    Messages are exchanged between the requests of an agent in one call that contain equally many messages of the
+    speaker. Each request gets those of the next one, in an order that depends on the seed and the episodes' numbers
+    alone. Everything else in the observations stays.
 
     Args:
         policy: The policy that acts.
@@ -93,11 +93,11 @@ class Shuffled:
 
     def __call__(self, requests: list[Request]) -> Sequence[str | Reply | PolicyFault]:
         """Return the policy's replies to the shuffled requests."""
-        groups: dict[int, list[int]] = {}
+        groups: dict[tuple[str, int], list[int]] = {}
         for i, request in enumerate(requests):
-            groups.setdefault(len(self._positions(request)), []).append(i)
+            groups.setdefault((request.agent, len(self._positions(request))), []).append(i)
         shuffled = list(requests)
-        for count, members in groups.items():
+        for (_, count), members in groups.items():
             order = sorted(members, key=lambda i: self._rank(requests[i]))
             donors = order[1:] + order[:1]  # a rotation: no request gets its own messages, unless it is alone
             for i, donor in zip(order, donors, strict=True):

@@ -52,11 +52,20 @@ class TeamSampler:
     samplers: Mapping[str, EngineSampler]
     scripts: Mapping[str, Scripted]
 
-    def __call__(self, requests: list[Request]) -> Sequence[Reply | PolicyFault]:
-        """Return one reply per request, or the fault of a script. All requests are of one agent, as ``BatchRunner`` groups them."""
-        agent = requests[0].agent
-        policy = self.scripts[agent] if agent in self.scripts else self.samplers[agent]
-        return policy(requests)
+    def __call__(self, requests: list[Request]) -> list[Reply | PolicyFault]:
+        """Return one reply per request, of any of the agents, or the fault of a script in its place.
+
+        Agents on one base are served by one call of its engine.
+        """
+        policies = [self.scripts.get(request.agent, self.samplers[request.agent]) for request in requests]
+        replies: dict[int, Reply | PolicyFault] = {}
+        for policy in {id(policy): policy for policy in policies}.values():
+            mine = [i for i, its in enumerate(policies) if its is policy]
+            try:
+                replies.update(zip(mine, policy([requests[i] for i in mine]), strict=True))
+            except PolicyFault as fault:  # not of the other agents
+                replies.update(dict.fromkeys(mine, fault))
+        return [replies[i] for i in range(len(requests))]
 
     def prompt(self, agent: str, observation: Mapping[str, Any]) -> list[int]:
         """Return the token ids [T] that the agent's base reads for an observation."""

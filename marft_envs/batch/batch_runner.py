@@ -1,4 +1,4 @@
-"""Play many episodes together, with one call of the policy for all episodes in which the same agent acts next.
+"""Play many episodes together, with one call of the policy for all agents that may act at the same time.
 
     runner = BatchRunner(marft_envs.math_v0.env(), size=64)
     episodes = runner.play(policy, indices=range(64))                    # one batch
@@ -9,9 +9,11 @@ such a policy. A ``Reply`` can carry data next to the text, such as token ids an
 in place of a reply, for example for an endpoint's 429, ends that episode without a score; the others are played on.
 
 The runner plays in waves. In a *wave*, it requests an action from all agents that may act now
-(``env.unwrapped.generation``) in all episodes, groups the requests by agent, and calls the policy once for each group.
-Only then does it play the actions, each at its agent's turn. So agents of the same generation never see each other's
-actions. If an action ends the episode, the remaining actions of the wave are discarded (``counts.discarded``).
+(``env.unwrapped.generation``) in all episodes, and calls each policy once, with the requests of all agents that it acts
+for; those of an agent follow one another. One policy without a mapping acts for all agents. In a mapping, agents with
+the same object share a call. Only then does the runner play the actions, each at its agent's turn. So agents of the
+same generation never see each other's actions. If an action ends the episode, the remaining actions of the wave are
+discarded (``counts.discarded``).
 
 With an executor, finished episodes are graded while the others are played (see ``grader.py``). This package does not
 import torch.

@@ -1,4 +1,4 @@
-"""One wave of a batch: collect the requests of all episodes, call the policy once per agent, apply the replies."""
+"""One wave of a batch: collect the requests of all episodes, call each policy once, apply the replies."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ class LiveEpisode:
 def play_wave(
     policy_of: Callable[[str], Policy], games: Sequence[LiveEpisode], budget: TurnBudget, counts: Counts
 ) -> None:
-    """Request all actions that can be requested now, with one call per agent, and play them.
+    """Request all actions that can be requested now, with one call of each policy, and play them.
 
     If this spends the budget, the unfinished games are truncated.
 
@@ -183,8 +183,12 @@ def play_wave(
         for agent in game.env.generation:
             if agent not in game.pending and budget.take():
                 by_agent.setdefault(agent, []).append((game, game.request(agent)))
-    for agent, group in by_agent.items():
-        replies = _replies(policy_of(agent), agent, [request for _, request in group])
+    by_policy: dict[int, list[str]] = {}
+    for agent in by_agent:
+        by_policy.setdefault(id(policy_of(agent)), []).append(agent)
+    for agents in by_policy.values():
+        group = [waiting for agent in agents for waiting in by_agent[agent]]
+        replies = _replies(policy_of(agents[0]), agents, [request for _, request in group])
         unanswered = sum(isinstance(reply, PolicyFault) for reply in replies)
         counts.unanswered += unanswered
         counts.turns += len(group) - unanswered
@@ -198,17 +202,20 @@ def play_wave(
             game.env.truncate(f"the budget of {budget.turns} turns is spent")
 
 
-def _replies(policy: Policy, agent: str, requests: list[Request]) -> Sequence[str | Reply | PolicyFault]:
-    """Call the policy and validate the number of its replies. A fault that it raises belongs to every request."""
+def _replies(policy: Policy, agents: Sequence[str], requests: list[Request]) -> Sequence[str | Reply | PolicyFault]:
+    """Call the policy of some agents and validate the number of its replies.
+
+    A fault that it raises belongs to every request.
+    """
     try:
-        replies = policy(requests)
+        replies, names = policy(requests), ", ".join(agents)
     except PolicyFault as fault:
         return [fault] * len(requests)
     if isinstance(replies, (str, bytes, dict)) or not isinstance(replies, Sequence):
         raise TypeError(
-            f"policy returned {type(replies).__name__} for {agent}: expected a list with a str or Reply for each "
+            f"policy returned {type(replies).__name__} for {names}: expected a list with a str or Reply for each "
             f"of its {len(requests)} requests"
         )
     if len(replies) != len(requests):
-        raise ValueError(f"policy returned {len(replies)} replies for {agent}: expected {len(requests)}")
+        raise ValueError(f"policy returned {len(replies)} replies for {names}: expected {len(requests)}")
     return replies

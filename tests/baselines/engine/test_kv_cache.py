@@ -67,13 +67,13 @@ def test_columns_that_no_row_uses_are_dropped() -> None:
 
 
 def test_a_shared_prefix_stands_directly_before_the_tokens_of_each_row() -> None:
-    """Prefix of 4 tokens, and 1, 3 and 2 tokens after it, padded on the left to 3."""
-    gaps = torch.tensor([2, 0, 1])
-    prefix, rest = states(1, 4, 5), states(3, 3, 6)
-    cache = InPlaceCache(1)
-    cache.share([KeyValues(*prefix)], gaps)
-    assert cache.get_seq_length() == 4  # the mask of the next pass covers the prefix
-    for found, start, end in zip(cache.update(*rest, 0), prefix, rest, strict=True):
-        for row, gap in enumerate(gaps.tolist()):
-            expected = torch.cat([start[0], end[row, :, gap:]], 1)
-            assert torch.equal(found[row, :, gap:], expected)
+    """Prefixes of 4 tokens, and 1, 3 and 2 tokens after them, padded on the left to 3."""
+    gaps, rest = torch.tensor([2, 0, 1]), states(3, 3, 6)
+    for prefixes, source in ((1, [0, 0, 0]), (2, [1, 0, 1]), (3, [0, 1, 2])):
+        prefix, cache = states(prefixes, 4, 5), InPlaceCache(1)
+        cache.share([KeyValues(*prefix)], gaps, torch.tensor(source))
+        assert cache.get_seq_length() == 4  # the mask of the next pass covers the prefix
+        for found, start, end in zip(cache.update(*rest, 0), prefix, rest, strict=True):
+            for row, gap in enumerate(gaps.tolist()):
+                expected = torch.cat([start[source[row]], end[row, :, gap:]], 1)
+                assert torch.equal(found[row, :, gap:], expected)

@@ -59,12 +59,14 @@ def test_the_parts_by_hand():
     assert plan.weights == 2 * plan.bases[0].shape.parameters
     assert plan.adapters == 2 * 4 * lora
     assert plan.optimizer == 2 * 8 * lora + 4 * lora
-    assert plan.kv_cache == 2 * 28 * 512 * 2 * 64 * (1024 + 64)
+    assert plan.kv_cache == 2 * 28 * 512 * 2 * 128 * (1024 + 64)  # both agents may act at the same time
     # A pass over 8 prompts of 1,024 tokens works with four 16-bit tensors of the width of the MLP, 0.3 GiB each.
     mlp, stream = 8 * 1024 * 2 * 4 * 18944, 8 * 1024 * (2 * 2 + 4) * 3584
     assert plan.prefill == mlp + stream
     update = plan.largest_pass(checkpointing=plan.checkpointing)[1]
-    assert plan.peak == plan.fixed + max(plan.kv_cache + max(plan.prefill, plan.sampling), update)
+    assert plan.stacked_adapters == 2 * 2 * lora
+    rollout = plan.kv_cache + plan.stacked_adapters + max(plan.prefill, plan.sampling)
+    assert plan.peak == plan.fixed + max(rollout, update)
     small = plan_without_weights(config_of(model="7B", device="cuda", memory_gib=72, quantization="4bit"))
     assert 0.3 < small.weights / plan.weights < 0.4  # the embeddings stay in 16 bits
 
@@ -85,12 +87,27 @@ def test_activated_adapters_store_prompts_and_save_their_own_tokens_only():
 
 
 def test_the_rollout_has_the_rows_of_an_evaluation_if_they_are_more():
-    def rows(episodes, items, limit):
-        config = config_of(episodes=episodes, evaluation_items=items, decoding=Decoding(rows=limit))
+    def rows(episodes, items, limit, **fields):
+        config = config_of(episodes=episodes, evaluation_items=items, decoding=Decoding(rows=limit), **fields)
         return plan_without_weights(config).sampled_rows
 
-    assert [rows(16, 8, 512), rows(16, 100, 512), rows(16, 512, 512), rows(512, 512, 512)] == [16, 100, 256, 512]
+    assert [rows(64, 8, 512), rows(16, 100, 512), rows(16, 512, 512), rows(512, 512, 512)] == [64, 100, 256, 512]
     assert rows(16, 512, 64) == 64
+
+
+def test_agents_that_act_at_the_same_time_have_rows_in_one_batch():
+    """Where adapters are merged, only if they have few rows each."""
+
+    def rows(episodes, limit=512, merge="on", **fields):
+        decoding = Decoding(rows=limit, merge_adapters=merge)
+        return plan_without_weights(config_of(episodes=episodes, evaluation_items=1, decoding=decoding, **fields))
+
+    assert [rows(n).sampled_rows for n in (1, 10, 100)] == [2, 20, 100]
+    assert [rows(n, merge="off").sampled_rows for n in (1, 10, 100)] == [2, 20, 200]
+    assert rows(100, limit=150, merge="off").sampled_rows == 150
+    full = rows(10, merge="off", tuning="full")
+    assert full.sampled_rows == 10 and full.stacked_adapters == 0
+    assert rows(10, sharing={"reasoner_0": "both", "actor_0": "both"}).stacked_adapters == 0  # one adapter
 
 
 def test_a_pass_over_prompts_has_the_rows_that_fit_it():
@@ -99,7 +116,7 @@ def test_a_pass_over_prompts_has_the_rows_that_fit_it():
 
     assert rows(max_prompt_tokens=1000, prefill_tokens=3999) == 3
     assert rows(max_prompt_tokens=1000, prefill_tokens=1) == 1
-    assert rows(max_prompt_tokens=100, prefill_tokens=8192) == 16  # the episodes
+    assert rows(max_prompt_tokens=100, prefill_tokens=8192) == 32  # two agents in 16 episodes
     assert rows(max_prompt_tokens=100, prefill_tokens=8192, rows=12) == 12
 
 

@@ -89,6 +89,15 @@ def shuffled(requests, speaker="a_0", seed=0):
     return seen, policy
 
 
+def test_messages_are_exchanged_between_requests_of_the_same_agent():
+    requests = [request(i, f"x{i}", agent=agent) for agent in ("b_0", "c_0") for i in range(3)]
+    seen, policy = shuffled(requests)
+    for agent in ("b_0", "c_0"):
+        donors = [r.observation["messages"][2]["content"] for r in seen if r.agent == agent]
+        assert sorted(donors) == ["x0", "x1", "x2"] and all(d != f"x{i}" for i, d in enumerate(donors))
+    assert (policy.moved, policy.unmoved) == (6, 0)
+
+
 def test_all_messages_of_the_speaker_and_no_others_are_exchanged():
     requests = [request(i, f"x{i}", f"y{i}") for i in range(5)]
     seen, policy = shuffled(requests)
