@@ -20,7 +20,7 @@ from baselines.policies.prompt_states import PromptBlock, takes_positions
 from baselines.policies.weights import LoraWeights
 
 MIXED_ROWS = 16
-"""Largest mean number of rows of an adapter with which agents are served in one batch, if adapters are merged otherwise.
+"""Largest mean number of rows of an adapter with which agents share a batch, if adapters are merged otherwise.
 
 Measured with SmolLM2-135M in float32 on one core, as CPU time: a step of all rows with merged adapters one after
 another, divided by a step of a mixed batch, is 1.1 and 3.3 with 1 row for each of 2 and 8 adapters, 1.6 and 3.5 with 4,

@@ -14,7 +14,7 @@ from baselines.models.load import load_model
 from baselines.policies.policy import LoraSettings, SharedBasePolicy
 from baselines.runs.run import Run, train
 from baselines.runs.run_config import RunConfig
-from marft_envs.batch import BatchRunner
+from marft_envs.batch import BatchRunner, PolicyFault
 from tests.baselines.engine.generate import generate
 
 REPORT = {"dataset": "report", "style": "symbols", "team": "panel_4"}
@@ -58,6 +58,11 @@ def changed_adapters(folder, update=3):
 def reply_seven(requests):
     """A scripted agent for the tests below."""
     return ["7"] * len(requests)
+
+
+def no_reply(requests):
+    """A scripted agent whose endpoint is down."""
+    raise PolicyFault("no connection")
 
 
 @pytest.fixture(scope="module")
@@ -176,6 +181,15 @@ def test_a_scripted_agent_is_read_by_the_critic_and_not_trained(tmp_path):
     assert list(metrics["agents"]) == ["agent_0", "agent_2", "agent_3"] and list(run.policy.adapter_of) == [
         "agent_0", "agent_2", "agent_3"
     ]  # fmt: skip
+
+
+def test_a_fault_of_a_script_is_not_of_the_agents_that_act_at_the_same_time():
+    """Agent 0 has acted when agent 1 has no reply; the other two act in the same wave."""
+    run = Run(config(scripted={"agent_1": "tests.baselines.runs.test_team_policy:no_reply"}, episodes=2))
+    episodes = run.rollout(1, run.policy.sampler(None))
+    assert [e.not_graded for e in episodes] == ["policy of agent_1: no connection"] * 2
+    assert [[step.request.agent for step in e.steps] for e in episodes] == [["agent_0"]] * 2
+    assert run.training.counts.unanswered == 2
 
 
 @pytest.mark.parametrize(
