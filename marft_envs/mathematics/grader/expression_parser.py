@@ -16,60 +16,31 @@ A string that is not read to its end raises ``Unreadable``; nothing is skipped. 
 
 from __future__ import annotations
 
-import re
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
 
-Node = tuple[Any, ...]
-MAX_TOKENS = 400
+from marft_envs.mathematics.grader.expression_tokens import (
+    CALLS,
+    MAX_TOKENS,
+    NAMED,
+    OTHER_NAMES,
+    Node,
+    TooDeep,
+    Unreadable,
+    is_word,
+    tokens_of,
+)
+
 MAX_DEPTH = 60
 MAX_NUMBER = 600  # digits; int() accepts them whatever the value of sys.set_int_max_str_digits
 
 
-class Unreadable(ValueError):
-    """The string is not an expression of this grammar."""
-
-
-class TooDeep(Unreadable):
-    """The expression exceeds MAX_TOKENS, MAX_DEPTH or MAX_NUMBER."""
-
-
-_TOKEN = re.compile(
-    r"\s*(?:(?P<num>\d+(?:\.\d*)?|\.\d+)|\\(?P<command>[A-Za-z]+)|\\(?P<escaped>.)|(?P<letters>[A-Za-z]+)"
-    r"|(?P<mark>\*\*|[^\s\w]|[^\W\d_]|_))",
-    re.DOTALL,
-)
-_FUNCTION_NAMES = "sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh ln exp log lg sqrt abs floor ceil"
-_OTHER_NAMES = {"asin": "arcsin", "acos": "arccos", "atan": "arctan"}
-_CALLS = frozenset(["max", "min", "gcd", "lcm"])
-_FUNCTIONS = frozenset([*_FUNCTION_NAMES.split(), *_OTHER_NAMES, *_CALLS])
-_GREEK_NAMES = (
-    "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi rho sigma tau "
-    "upsilon phi varphi chi psi omega Gamma Delta Theta Lambda Xi Sigma Phi Psi Omega ell"
-)
-_GREEK = frozenset(_GREEK_NAMES.split())
-_GREEK_LETTERS = {"α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "θ": "theta", "λ": "lambda", "μ": "mu",
-                  "φ": "phi", "ω": "omega", "σ": "sigma", "τ": "tau", "ρ": "rho"}  # fmt: skip
 _TIMES = frozenset(["\\cdot", "\\times", "*", "×", "·", "⋅", "\\ast", "∗"])
 _OVER = frozenset(["/", "\\div", "÷", "∕"])
 _REMAINDER = frozenset(["\\bmod", "\\mod"])
 _PAIRS = {"(": ")", "[": "]", "{": "}", "|": "|", "\\lvert": "\\rvert", "\\lfloor": "\\rfloor", "\\lceil": "\\rceil",
           "⌊": "⌋", "⌈": "⌉", "\\{": "\\}"}  # fmt: skip
 _WRAPPED = {"|": "abs", "\\lvert": "abs", "\\lfloor": "floor", "⌊": "floor", "\\lceil": "ceil", "⌈": "ceil"}
-_TEXT_COMMANDS = frozenset(["text", "operatorname", "mathrm", "mathbf", "mathit", "mathsf", "rm", "bf"])
-_TEXT_ARGUMENT = re.compile(r"\s*(?:\{\s*([A-Za-z]+)\s*\}|([A-Za-z])(?![A-Za-z]))")
-_PRODUCT_LETTERS = re.compile(r"[A-Za-z]{1,2}|[abcd]{3}|[klmn]{3}|[pqrst]{3}|[uvwxyz]{3}")
-_NAMED = {"pi": ("const", "pi"), "infty": ("inf",), "infinity": ("inf",), "imath": ("const", "i")}
-
-
-def is_word(letters: str) -> bool:
-    """Return whether a run of letters is a word, not a product.
-
-    One or two letters, three that are often used together as variables (xyz, klm), and three in alphabetical order
-    are products.
-    """
-    return not (_PRODUCT_LETTERS.fullmatch(letters) or (len(letters) == 3 and list(letters) == sorted(letters)))
 
 
 @lru_cache(maxsize=4096)
@@ -87,67 +58,7 @@ def parse(text: str, log_base: str = "e") -> Node:
         Unreadable: The string is not an expression of this grammar.
         TooDeep: The expression exceeds MAX_TOKENS, MAX_DEPTH or MAX_NUMBER.
     """
-    return _Parser(_tokens(text), log_base).parse_all()
-
-
-def _tokens(text: str) -> list[tuple[str, str]]:
-    """Return the tokens, each (kind, string) with kind "num", "sym", "fn" or "op"."""
-    tokens: list[tuple[str, str]] = []
-    position, end = 0, len(text.rstrip())
-    while position < end:
-        match = _TOKEN.match(text, position)
-        if match is None:
-            raise Unreadable(f"cannot read {text[position : position + 10]!r}")
-        position = match.end()
-        kind, word = str(match.lastgroup), str(match[match.lastgroup or 0])
-        if kind == "command" and word in _TEXT_COMMANDS:
-            position = _read_text(text, position, tokens)
-        elif kind == "letters":
-            tokens += _letters(word)
-        else:
-            tokens.append(_token(kind, word))
-        if len(tokens) > MAX_TOKENS:
-            raise TooDeep(f"more than {MAX_TOKENS} symbols")
-    return tokens
-
-
-def _token(kind: str, word: str) -> tuple[str, str]:
-    if kind == "num":
-        return "num", word
-    if kind == "command":
-        return (
-            ("fn", word) if word in _FUNCTIONS else ("sym" if word in _GREEK or word in _NAMED else "op", "\\" + word)
-        )
-    if kind == "escaped":
-        return "op", "\\" + word
-    if word == "π":
-        return "sym", "\\pi"
-    if word == "∞":
-        return "sym", "\\infty"
-    if word == "√":
-        return "fn", "sqrt"
-    return ("sym", "\\" + _GREEK_LETTERS[word]) if word in _GREEK_LETTERS else ("op", word)
-
-
-def _letters(word: str) -> list[tuple[str, str]]:
-    """Return the tokens of a run of letters: one function or constant, or a product of single letters."""
-    if word in _FUNCTIONS:
-        return [("fn", word)]
-    if word.lower() in _NAMED:
-        return [("sym", "\\" + word.lower())]
-    if is_word(word):
-        raise Unreadable(f"the word {word[:20]!r}")
-    return [("sym", letter) for letter in word]
-
-
-def _read_text(text: str, position: int, tokens: list[tuple[str, str]]) -> int:
-    r"""Read the argument of \text or \mathrm: one letter or a function; return the position after it."""
-    match = _TEXT_ARGUMENT.match(text, position)
-    word = match[1] or match[2] if match else ""
-    if match is None or (len(word) > 1 and word not in _FUNCTIONS):
-        raise Unreadable("words")
-    tokens.append(("fn", word) if word in _FUNCTIONS else ("sym", word))
-    return match.end()
+    return _Parser(tokens_of(text), log_base).parse_all()
 
 
 class _Parser:
@@ -342,7 +253,7 @@ class _Parser:
         return self.atom()
 
     def symbol(self, word: str) -> Node:
-        named = _NAMED.get(word.lstrip("\\")) if word.startswith("\\") else None
+        named = NAMED.get(word.lstrip("\\")) if word.startswith("\\") else None
         if word in ("e", "i") or named:
             return named or ("const", word)
         if self.accept("_"):
@@ -367,10 +278,10 @@ class _Parser:
         return name
 
     def function(self, name: str) -> Node:
-        name = _OTHER_NAMES.get(name, name)
+        name = OTHER_NAMES.get(name, name)
         if name == "sqrt":
             return self.root()
-        if name in _CALLS:
+        if name in CALLS:
             return self.call(name)
         base: Node | None = None
         if name in ("log", "lg", "ln"):
@@ -417,3 +328,6 @@ class _Parser:
         if node == ("const", "pi") and self.tokens[self.at + 1 : self.at + 2] and self.tokens[self.at + 1][0] == "num":
             return ("div", node, self.factor()) if self.accept("/") else node
         return node
+
+
+__all__ = ["MAX_TOKENS", "Node", "TooDeep", "Unreadable", "is_word", "parse"]

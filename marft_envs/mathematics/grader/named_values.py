@@ -108,6 +108,9 @@ def is_label(text: str) -> bool:
         return False
     if _PRODUCT.fullmatch(text) or text.casefold() in _NEVER_NAMES:
         return text in _KNOWN_WORDS
+    node = tree_of(text)
+    if node is not None and not symbols(node):  # \max(3, 4) has a value
+        return False
     return bool(_LABEL.fullmatch(text) or _LENGTH.fullmatch(text)) or is_phrase(text)
 
 

@@ -121,7 +121,7 @@ _ADJECTIVES = (
 )
 _OTHERS = (
     "of the a an in on per each every altogether overall total left remaining all his her "
-    "their my our your its long wide tall high deep old"
+    "their my our your its long wide tall high deep old percentage"
 )
 
 NOUNS = frozenset(_NOUNS.split())

@@ -11,7 +11,7 @@ import re
 import unicodedata
 
 from marft_envs.mathematics.grader.determinant import expand_determinants
-from marft_envs.mathematics.grader.expression_parser import is_word
+from marft_envs.mathematics.grader.expression_tokens import is_word
 from marft_envs.mathematics.grader.latex_environments import without_environments
 from marft_envs.mathematics.grader.latex_layout import without_layout
 from marft_envs.mathematics.grader.unit_notation import with_units_joined

@@ -78,12 +78,16 @@ def _is_rounded(decimal: Number, other: Number) -> bool:
 def is_float_of(decimal: Number, value: Fraction) -> bool:
     """Return whether a decimal with at least FLOAT_DIGITS significant digits is ``value``, rounded or truncated.
 
-    The last digit may be off by one, and by the rounding error of a float.
+    With more than FLOAT_DIGITS digits, it may have the rounding error of a float.
     """
-    digits = abs(decimal.value) * 10**decimal.decimals
+    unit = Fraction(1, 10**decimal.decimals)
+    digits = abs(decimal.value) / unit
     if not decimal.decimals or digits < 10 ** (FLOAT_DIGITS - 1):
         return False
-    return abs(decimal.value - value) < max(Fraction(1, 10**decimal.decimals), abs(value) * FLOAT_ERROR)
+    excess = abs(decimal.value) - abs(value) if (decimal.value < 0) == (value < 0) else abs(decimal.value - value)
+    if digits >= 10**FLOAT_DIGITS and abs(excess) <= abs(value) * FLOAT_ERROR:
+        return True
+    return -unit < excess <= unit / 2
 
 
 def _same_values(answer: Number, gold: Number, scale: Fraction, policy: GradingPolicy) -> bool:

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Literal, get_args
 
 from marft_envs.mathematics.grader.answer_extraction import extract, final_part
+from marft_envs.mathematics.grader.decision import unknown
 from marft_envs.mathematics.grader.equality import compare
 from marft_envs.mathematics.grader.grading_policy import DEFAULT_POLICY, GradingPolicy
 from marft_envs.mathematics.grader.number import parse_number
@@ -140,13 +141,14 @@ class _UsesWorker:
     def _result(self, comparison: Comparison) -> bool | None:
         self.isolation = comparison.isolation
         # A list can need several comparisons. Without a common budget, its length would multiply the time limit.
+        used_before = self.remaining_s < self.pool.limit_s
         self.remaining_s = max(0.01, self.remaining_s - comparison.seconds)
         if comparison.status == "ok":
             return comparison.result
         if comparison.status == "starved":
             raise WorkerFault("the machine was too busy: the symbolic worker got too little CPU time to compare")
         resource = "time" if comparison.status == "timeout" else "memory"
-        if comparison.phase == "gold":
+        if comparison.phase == "gold" and not used_before:
             raise WorkerFault(f"the gold answer needs more {resource} than the symbolic worker has")
         # Not a fault: otherwise a policy could avoid a zero by writing an answer that cannot be evaluated.
         raise _LimitExceeded(f"the answer needs more {resource} than the symbolic worker has")
@@ -156,10 +158,15 @@ def _compare(answer: str, gold: str, policy: GradingPolicy, comparer: _UsesWorke
     try:
         found = compare(answer, gold, policy, comparer)
     except _LimitExceeded as error:
+        _count(str(error))
         return Verdict.wrong(str(error), isolation=comparer.isolation)
+    except _NeedsWorker:
+        raise
     except WorkerFault as fault:
         _count(str(fault))
         return Verdict.not_graded(str(fault), isolation=comparer.isolation)
+    except Exception as error:  # a fault of ours that an answer has found; NOT_GRADED would let it avoid a zero
+        found = unknown(f"an internal error, {type(error).__name__}")
     if found.equal and policy.arithmetic == "evaluated" and is_number(gold) and _is_unevaluated(answer):
         return Verdict.wrong(f"the answer {_shortened(answer)} is not evaluated", isolation=comparer.isolation)
     if found.equal:

@@ -184,9 +184,9 @@ class Reals:
 
     Attributes:
         eps: A bound on the relative rounding error of one operation.
-        exact_sums: False as soon as a sum has absorbed a nonzero summand, as 1 + 10^-80 does with 60 digits. Such
-            values may agree to all digits and still differ, so they are no evidence of equality. The caller sets it to
-            True before each point.
+        exact_sums: False as soon as a sum has absorbed a nonzero summand, as 1 + 10^-80 does with 60 digits, or a
+            function its argument, as cos(10^-80) does. Such values may agree to all digits and still differ, so they
+            are no evidence of equality. The caller sets it to True before each point.
     """
 
     eps: Any
@@ -259,6 +259,8 @@ class Reals:
             if a == 0 and ea == 0:
                 return self._power_of_zero(b)
             value = self.power(a, b, node)
+            if abs(b) > eb and abs(b) < self.eps * 10**20:  # 2^(10^-80) is 1 with 60 digits
+                self.exact_sums = False
             # d(a^b) / a^b = b da / a + ln(a) db
             relative = abs(b) * ea / abs(a)
             if eb and a != 0:
@@ -300,6 +302,8 @@ class Reals:
                 return nearest, ea * 0
             return self.num(Fraction(math.floor(a) if name == "floor" else math.ceil(a))), ea * 0
         value = self.fn(name, a)
+        if abs(a) > ea:
+            self.exact_sums = self.exact_sums and not self._absorbs(name, abs(a), abs(value))
         # The size of the derivative: |exp'| = |exp|; for the trigonometric and hyperbolic functions it is at most
         # 1 + value^2 (tan' = 1 + tan^2), and for arctan at most 1.
         slope = abs(value) if name == "exp" else 1 + abs(value) * abs(value)
@@ -307,6 +311,15 @@ class Reals:
             slope = 1 / max(abs(1 - a * a), self.eps) ** (self.num(Fraction(1, 2)))
         own = abs(value) if name in _KEEP_ZERO else abs(value) + 1
         return value, ea * slope * 2 + own * 8 * self.eps
+
+    def _absorbs(self, name: str, size: Any, value: Any) -> bool:
+        """Return whether a function's value says nothing about its argument: cos(10^-40) is 1 with 60 digits."""
+        tiny = self.eps * 10**20
+        if name in ("cos", "sec", "cosh"):
+            return bool(size * size < tiny)
+        if name in ("exp", "arccos"):
+            return bool(size < tiny)
+        return name in ("arctan", "tanh") and bool(size > 1) and bool(size * tiny > 1 or abs(1 - value) < tiny)
 
 
 def signed_root(index: int, value: Any, root: Callable[[Any], Any]) -> Any:
