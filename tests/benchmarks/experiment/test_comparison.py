@@ -31,6 +31,7 @@ def errors_of(arguments, tmp_path, capsys):
         (["--seeds", "0"], "seeds=0"),
         (["--updates", "-1"], "updates=-1: expected at least 0"),
         (["--workers", "0"], "--workers 0: expected at least 1"),
+        (["--only", "relay/marft"], "--only relay/marft: expected TASK/ARM/SEED, such as relay/ippo/0 or 'relay/*/*'"),
         (["--dataset", "gsm9k"], "dataset='gsm9k': expected one of"),
         (["--dataset", "gsm8k", "--path", "no/such/folder"], "no/such/folder"),
     ],
