@@ -3,6 +3,7 @@
     python benchmarks/grading.py cases FILE.jsonl   a line for each wrong verdict, then the counts
     python benchmarks/grading.py speed              our grader, math-verify with its defaults, and string equality
     python benchmarks/grading.py programs           our sandbox at each level, and alternatives
+    python benchmarks/grading.py twins              reference solutions of data sets, and wrong twins of them
 
 cases: ``grading.py cases --help`` describes a case file. The last line is ``cases=N errors=E policy=P worst_s=S``. Exit
 codes: 0, no errors; 1, E > 0; 2, the file cannot be used or has no cases.
@@ -12,7 +13,7 @@ unchanged, in another notation and changed. Both come from ``--data`` (a folder 
 from the generators and the list in benchmarks/graders/inputs.py. Hostile replies try to hang or to fill the memory.
 math-verify runs in a process of its own, which is killed after ``--hang-s``; that reply then counts as failed.
 
-programs: see benchmarks/graders/programs.py.
+programs, twins: see benchmarks/graders/programs.py and benchmarks/graders/twins.py.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -35,6 +37,7 @@ from benchmarks.graders.programs import FIELDS, add_options, judge_code
 from benchmarks.graders.programs import run_speed as run_programs
 from benchmarks.graders.rivals import MathVerify, measure, ours, strings
 from benchmarks.graders.speed_table import table
+from benchmarks.graders.twins import run_twins
 from marft_envs.mathematics import grade
 from marft_envs.mathematics.grader.symbolic import WorkerFault, shared_pool
 
@@ -226,6 +229,9 @@ def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
         "--hang-s", type=float, default=12.0, help="seconds after which math-verify is killed (default: 12)"
     )
     add_options(commands.add_parser("programs", help="compare our sandbox with other ways of running programs"))
+    twins = commands.add_parser("twins", help="grade reference solutions of data sets, and wrong twins of them")
+    twins.add_argument("--data", type=Path, help="folder with the data sets (default: the variable MARFT_DATA)")
+    twins.add_argument("--size", type=_positive, default=40, help="problems of each data set (default: 40)")
     return parser.parse_args(words)
 
 
@@ -233,7 +239,7 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run the command line of grading.py and return its exit code.
 
     Returns:
-        0; 1 if a verdict on a case file is wrong and not debatable; 2 for an input that cannot be used.
+        0; 1 if a verdict on a case file or on a twin is wrong and not debatable; 2 for an input that cannot be used.
     """
     arguments = parse(words)
     try:
@@ -241,6 +247,8 @@ def main(words: Sequence[str] | None = None) -> int:
             return 1 if run_cases(arguments.file)["errors"] else 0
         if arguments.command == "programs":
             run_programs(arguments.seconds, arguments.load)
+        elif arguments.command == "twins":
+            return 1 if run_twins(_folder(arguments.data), arguments.size) else 0
         else:
             run_speed(arguments.data, arguments.size, arguments.hang_s)
     except (BadCases, FileNotFoundError, ImportError) as error:
@@ -250,6 +258,14 @@ def main(words: Sequence[str] | None = None) -> int:
         print("grading.py: stopped", file=sys.stderr)
         return 130
     return 0
+
+
+def _folder(data: Path | None) -> Path:
+    """Return the folder with the data sets. Raises FileNotFoundError if none is named."""
+    named = data or os.environ.get("MARFT_DATA")
+    if not named:
+        raise FileNotFoundError("no data sets: --data or the variable MARFT_DATA must name a folder")
+    return Path(named)
 
 
 def _positive(text: str) -> int:

@@ -175,3 +175,16 @@ def test_math_verify_has_a_process_that_is_killed_when_it_hangs(monkeypatch):
 def test_string_equality():
     assert rivals.strings(Item(r"so \boxed{\frac{1}{2}}.", r"\frac{1}{2}", True))[0] is True
     assert rivals.strings(Item(r"so \boxed{0.5}.", r"\frac{1}{2}", True))[0] is False
+
+
+CUSTOMARY = "class Solution:\n    def f(self, x: List[int]) -> int:\n        return gcd(*x)"
+CALL = {"kind": "call", "program": CUSTOMARY, "tests": [{"fn": "f", "args": [[4, 6]], "expected": 2}]}
+STDIN = {"kind": "stdin", "program": "print(gcd(4, 6))", "tests": [{"input": "", "output": "2"}]}
+
+
+@pytest.mark.parametrize(
+    ("case", "expected"),
+    [(CALL, "pass"), (CALL | {"prelude": False}, "fail"), (STDIN, "fail"), (STDIN | {"prelude": True}, "pass")],
+)
+def test_a_case_can_ask_for_the_customary_imports(case, expected):
+    assert grading.judge_program(case | {"expected": expected}).mistake == ""

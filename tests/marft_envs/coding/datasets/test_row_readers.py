@@ -146,6 +146,68 @@ def test_outputs_are_compared_as_the_data_set_does(name, changes, program, score
     assert task.grade(fenced(program), task.problem(0)).score == score
 
 
+HUMANEVALPLUS_TEST = """import numpy as np
+
+def is_floats(x) -> bool:
+    if isinstance(x, float):
+        return True
+    if isinstance(x, (list, tuple)):
+        return all(isinstance(i, float) for i in x)
+    if isinstance(x, np.ndarray):
+        return x.dtype == np.float64 or x.dtype == np.float32
+    return False
+
+def assertion(out, exp, atol):
+    exact_match = out == exp
+    if atol == 0 and is_floats(exp):
+        atol = 1e-6
+    if not exact_match and atol != 0:
+        assert type(out) == type(exp)
+        if isinstance(exp, (list, tuple)):
+            assert len(out) == len(exp)
+        np.testing.assert_allclose(out, exp, rtol=1e-07, atol=atol)
+    else:
+        assert exact_match
+
+def check(candidate):
+    inputs = [[[1.0, 2.0]], [[0.5]]]
+    results = [[0.3333333333333333, 0.6666666666666666], [0.16666666666666666]]
+    for i, (inp, exp) in enumerate(zip(inputs, results)):
+        assertion(candidate(*inp), exp, 0)
+"""  # of our own, in the form of the rows of evalplus/humanevalplus
+THIRDS = [
+    ("return [n / 3 for n in x]", "correct"), ("return [n * 0.3333333333 for n in x]", "correct"),
+    ("return [n * 0.333 for n in x]", "wrong"), ("return tuple(n / 3 for n in x)", "wrong"), ("return x", "wrong"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "outcome"), THIRDS)
+def test_tests_of_humanevalplus_may_use_numpy(body, outcome, tmp_path):
+    prompt = 'from typing import List\n\n\ndef thirds(x: List[float]) -> List[float]:\n    """Divide by three."""\n'
+    row = {
+        "task_id": "T/0",
+        "prompt": prompt,
+        "canonical_solution": f"    {body}\n",
+        "entry_point": "thirds",
+        "test": HUMANEVALPLUS_TEST,
+    }
+    task = load(tmp_path, "humanevalplus", [row])
+    assert task.grade(task.reference_answer(task.problem(0)), task.problem(0)).outcome == outcome
+
+
+def test_a_class_in_place_of_a_function_decides_no_test_of_mbpp(tmp_path):
+    row = {
+        "task_id": 11,
+        "text": "Add.",
+        "code": "def Average(x):\n    return sum(x) / len(x)",
+        "test_list": ["assert Average([1, 3]) == 2"],
+    }
+    task = load(tmp_path, "mbpp", [row])
+    program = "class Average:\n    def __init__(s, x): pass\n    def __eq__(s, other): return True"
+    assert task.grade(fenced(program), task.problem(0)).outcome == "wrong"
+    assert task.grade(task.reference_answer(task.problem(0)), task.problem(0)).score == 1.0
+
+
 def test_limits_and_solutions_come_with_the_row(tmp_path):
     problem = load(tmp_path, "code_contests", [ROWS["code_contests"][0]]).problem(0)
     assert (problem.notes["time_limit_s"], problem.notes["memory_mib"]) == (1.5, 256)
