@@ -1,9 +1,9 @@
 """Generation with vLLM, for ``throughput.py engine --vllm PYTHON``; run by the Python that has vLLM.
 
 A repetition generates the replies to the prompts of all agents in one batch, each prompt with the adapter of its agent.
-The adapters are loaded in every repetition, as after an update, and no prefix of an earlier repetition is reused. A
-repetition begins when a line arrives on stdin, and its seconds are written to stdout as a line that begins with
-"seconds".
+The model is not compiled. The adapters are loaded in every repetition, as after an update, and no prefix of an earlier
+repetition is reused. A repetition begins when a line arrives on stdin, and its seconds are written to stdout as a line
+that begins with "seconds".
 
 The settings are a JSON object on the first line of stdin: the ``folder`` of the model, ``dtype``, ``adapters`` as
 folders by agent, their ``rank``, ``prompts`` as token ids by agent, and ``new_tokens``. This module imports nothing of
@@ -40,6 +40,7 @@ class Team:
             max_lora_rank=settings["rank"],
             max_model_len=max(len(ids) for _, ids in self._prompts) + self._new_tokens,
             max_num_seqs=len(self._prompts),
+            enforce_eager=True,
         )
         self._sampling = SamplingParams(
             temperature=1.0, max_tokens=self._new_tokens, min_tokens=self._new_tokens, ignore_eos=True, detokenize=False
