@@ -49,13 +49,15 @@ from marft_envs.mathematics.grader.parse_answer import (
     tree_of,
     without_unit,
 )
+from marft_envs.mathematics.grader.piecewise import compare_piecewise
+from marft_envs.mathematics.grader.qualifiers import without_qualifiers
 from marft_envs.mathematics.grader.quantity_equality import (
     compare_numbers,
     is_currency_against_percent,
     is_float_of,
     with_currencies,
 )
-from marft_envs.mathematics.grader.relation_equality import compare_relations
+from marft_envs.mathematics.grader.relation_equality import compare_both_branches, compare_relations
 from marft_envs.mathematics.grader.sample_points import Point
 from marft_envs.mathematics.grader.shape import shape_of
 from marft_envs.mathematics.grader.special_equality import compare_special
@@ -121,6 +123,8 @@ def compare(
     answer, gold = normalize(answer), normalize(gold)
     if r"\text" in answer:
         answer = without_lead(normalize(_PHRASE.sub("", answer, count=1)))
+    if r"\in" in answer or r"\in" in gold or "real" in answer:
+        answer, gold = without_qualifiers(answer, gold)
     try:
         return _Comparison(policy, comparer or NoWorker()).same(answer, gold)
     except OutOfWork as limit:
@@ -161,6 +165,8 @@ class _Comparison:
 
     def _shapes(self, answer: str, gold: str) -> Decision:
         """Compare two strings by their outermost shapes."""
+        if r"\begin" in gold and (piecewise := compare_piecewise(self, answer, gold)) is not None:
+            return piecewise
         a, g = shape_of(answer), shape_of(gold)
         # The order matters: an interval must be recognised before it is compared as a tuple, and a list of equations,
         # as in x = 1, y = 2, before one equation.
@@ -174,6 +180,8 @@ class _Comparison:
         if decided is not None:
             return decided
         if PLUS_MINUS.search(answer) or PLUS_MINUS.search(gold):
+            if a.kind == g.kind == "relation" and a.signs == g.signs == ("=",):
+                return compare_both_branches(self, answer, gold)
             a, g = expand_plus_minus(a), expand_plus_minus(g)
         if g.kind == "union" or a.kind == "union":
             a, g = merge_sets(a), merge_sets(g)

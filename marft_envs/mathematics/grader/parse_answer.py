@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from marft_envs.mathematics.grader import special_answers
 from marft_envs.mathematics.grader.compound_quantities import read_compound
+from marft_envs.mathematics.grader.congruences import read_congruence, read_remainder
 from marft_envs.mathematics.grader.expression_equality import is_defined
 from marft_envs.mathematics.grader.expression_parser import Unreadable, parse
 from marft_envs.mathematics.grader.normalization import CIRCLED, normalize
@@ -38,6 +39,8 @@ PLUS_MINUS = re.compile(r"\\pm(?![A-Za-z])|±|\\mp(?![A-Za-z])|∓")
 def number_in(text: str) -> Number | None:
     """Return the number or the quantity in several units that ``text`` consists of; None for anything else."""
     number = parse_number(text)
+    if number is None and "mod" in text:
+        return read_remainder(text)
     if number is None or (number.unit and _MORE_UNITS.search(number.unit)):
         return read_compound(text) or number
     return number
@@ -92,11 +95,12 @@ def expand_plus_minus(shape: Shape) -> Shape:
         if shape.signs != ("=",) or not NAME.fullmatch(shape.parts[0]):
             return shape
         shape = Shape("one", (shape.parts[1],))
-    parts = tuple(branch for part in shape.parts for branch in _branches(part))
+    parts = tuple(branch for part in shape.parts for branch in branches(part))
     return Shape("list" if shape.kind == "one" and len(parts) > 1 else shape.kind, parts)
 
 
-def _branches(text: str) -> tuple[str, ...]:
+def branches(text: str) -> tuple[str, ...]:
+    r"""Return the two strings for which a string with \pm stands; a string without it stands for itself."""
     if not PLUS_MINUS.search(text):
         return (text,)
     return tuple(_signed(text, *signs).lstrip("+ ") for signs in (("+", "-"), ("-", "+")))  # \mp has the other sign
@@ -127,6 +131,7 @@ def is_readable(text: str, level: int = 0) -> bool:
         or special_answers.read_time(text)
         or special_answers.read_numeral(text)
         or CIRCLED.fullmatch(text)
+        or read_congruence(text)
     ):
         return True
     text = plain(text)

@@ -10,12 +10,14 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, product
 
 from marft_envs.mathematics.grader.decision import Decision, all_equal, decision, different
 from marft_envs.mathematics.grader.expression_equality import number_of
 from marft_envs.mathematics.grader.expression_parser import Unreadable, parse
+from marft_envs.mathematics.grader.polynomials import coefficients, rational_function
 from marft_envs.mathematics.grader.shape import Shape, shape_of
+from marft_envs.mathematics.grader.sign_table import solve_inequality
 from marft_envs.mathematics.grader.tree_value import Node, Unknown, exact, symbols
 
 _INFINITY: Node = ("inf",)
@@ -23,6 +25,7 @@ _MINUS_INFINITY: Node = ("neg", ("inf",))
 _BUILDER = re.compile(r"\\\{\s?([A-Za-z])\s?(?:\\in ?\\mathbb\{?R\}?\s?)?(?:\||:|\\mid)(?![A-Za-z])(.*)\\\}", re.DOTALL)
 _LINE = re.compile(r"\\mathbb\s?\{?R\}?|ℝ|\\text\{\s?all real numbers\s?\}|all real numbers|all reals", re.IGNORECASE)
 _WITHOUT = re.compile(r"\\setminus|\\backslash|∖|\\text\{ ?except ?\}")
+_AND = re.compile(r"\\text\{ ?and ?\}|(?<![A-Za-z\\])and(?![A-Za-z])|且")
 _REVERSED = str.maketrans("<>", "><")
 
 
@@ -120,6 +123,9 @@ def _read(text: str, depth: int) -> IntervalUnion | None:
         return _relation(shape, depth)
     if shape.kind == "union" or (shape.kind == "list" and shape.either):
         return _union([_read(part, depth + 1) for part in shape.parts])
+    if shape.kind == "list" and _AND.search(text) and len(shape.parts) == 2:
+        sides = [_read(part, depth + 1) for part in shape.parts]
+        return _intersection(sides[0], sides[1]) if sides[0] and sides[1] and sides[0].name else None
     if shape.kind == "tuple" and len(shape.parts) == 2:
         low, high = (parse(part) for part in shape.parts)
         return IntervalUnion((RealInterval(low, high, shape.brackets[0] == "[", shape.brackets[1] == "]"),))
@@ -160,50 +166,54 @@ def _relation(shape: Shape, depth: int) -> IntervalUnion | None:
     nodes = [parse(side) for side in sides]
     if len(nodes) == 2:
         return _one_sign(nodes[0], signs[0], nodes[1])
-    if len(nodes) == 3 and nodes[1][:2] == ("fn", "abs") and nodes[1][2][0] == "sym" and signs[0][0] == signs[1][0]:
-        return _ring(nodes, signs)
     if len(nodes) == 3 and symbols(nodes[1]) and not symbols(nodes[0]) | symbols(nodes[2]):
         left, right = _one_sign(nodes[0], signs[0], nodes[1]), _one_sign(nodes[1], signs[1], nodes[2])
-        return _between(left, right) if left and right and signs[0][0] == signs[1][0] else None
+        return _intersection(left, right) if left and right and signs[0][0] == signs[1][0] else None
     return None
 
 
-def _ring(nodes: list[Node], signs: tuple[str, ...]) -> IntervalUnion | None:
-    """Read 1 <= |x| <= 2, which is [-2, -1] and [1, 2]."""
-    low, inside, high = nodes if signs[0][0] == "<" else nodes[::-1]
-    first, last = signs if signs[0][0] == "<" else signs[::-1]
-    smallest, largest = number_of(low), number_of(high)
-    if signs[0][0] not in "<>" or smallest is None or largest is None or not 0 <= smallest < largest:
+def _intersection(a: IntervalUnion, b: IntervalUnion) -> IntervalUnion | None:
+    """Return what two unions for one variable have in common, or None if there is nothing.
+
+    Raises:
+        Unknown: An end is not a number.
+    """
+    if a.name != b.name:
         return None
-    right = RealInterval(low, high, first == "<=" or first == ">=", last == "<=" or last == ">=")
-    left = RealInterval(("neg", high), ("neg", low), right.closed_high, right.closed_low)
-    return IntervalUnion((left, right), inside[2][1])
+    pieces = []
+    for left, right in product(a.intervals, b.intervals):
+        # At equal ends, the open one decides.
+        lows = [(number_of(one.low), not one.closed_low, one.low) for one in (left, right)]
+        highs = [(number_of(one.high), one.closed_high, one.high) for one in (left, right)]
+        low, high = max(lows, key=_known_end), min(highs, key=_known_end)
+        piece = RealInterval(low[2], high[2], not low[1], high[1])
+        distance = _known_end(high)[0] - _known_end(low)[0]
+        if distance > 0 or (distance == 0 and piece.closed_low and piece.closed_high):
+            pieces.append(piece)
+    return IntervalUnion(tuple(pieces), a.name) if pieces else None
 
 
-def _between(left: IntervalUnion, right: IntervalUnion) -> IntervalUnion | None:
-    """Return the intersection of two rays in opposite directions, for a double inequality such as 1 < x < 3."""
-    if len(left.intervals) != 1 or len(right.intervals) != 1:
-        return None
-    a, b = left.intervals[0], right.intervals[0]
-    if a.high != _INFINITY:
-        a, b = b, a
-    if a.high != _INFINITY or b.low != _MINUS_INFINITY:
-        return None
-    return IntervalUnion((RealInterval(a.low, b.high, a.closed_low, b.closed_high),), left.name)
+def _known_end(end: tuple[float | None, bool, Node]) -> tuple[float, bool]:
+    if end[0] is None:
+        raise Unknown("an end is not a number")
+    return end[0], end[1]
 
 
 def _one_sign(left: Node, sign: str, right: Node) -> IntervalUnion | None:
     """Read an inequality in one variable with one sign: x < 3, 3 > x, |x - 1| < 2, 2x + 1 < 7."""
     if not symbols(left) and symbols(right):
         left, right, sign = right, left, sign.translate(_REVERSED)
-    names = symbols(left)
-    if len(names) != 1 or symbols(right):
+    names = symbols(left) | symbols(right)
+    if len(names) != 1:
         return None
     name = next(iter(names))
-    if left[:2] == ("fn", "abs"):
+    if left[:2] == ("fn", "abs") and not symbols(right):
         return _absolute(left[2], sign, right, name)
-    if left != ("sym", name):
-        negative, right = _solve(left, right, name)
+    if left != ("sym", name) or symbols(right):
+        try:
+            negative, right = _solve(left, right, name)
+        except Unknown:
+            return _solve_by_signs(left, sign, right, name)
         sign = sign.translate(_REVERSED) if negative else sign
     closed = sign.endswith("=") and sign != "!="
     below, above = RealInterval(_MINUS_INFINITY, right, False, closed), RealInterval(right, _INFINITY, closed, False)
@@ -220,14 +230,17 @@ def _solve(left: Node, right: Node, name: str) -> tuple[bool, Node]:
     Raises:
         Unknown: The equation is not linear, or its coefficients are not rational.
     """
-    difference = ("add", left, ("neg", right))
-    # Two points determine the line, and two more must be on it: then no polynomial of degree 3 or less is mistaken
-    # for a line. A special polynomial of degree 4 could be.
-    values = [exact(difference, {name: Fraction(x)}) for x in (0, 1, 2, 5)]
-    slope = values[1] - values[0]
-    if not slope or values[2] != values[0] + 2 * slope or values[3] != values[0] + 5 * slope:
+    top, bottom = rational_function(("add", left, ("neg", right)))
+    values = coefficients(top, name)
+    if len(values) != 2 or set(bottom) != {()}:
         raise Unknown("not linear")
-    return slope < 0, ("num", -values[0] / slope)
+    return values[1] / bottom[()] < 0, ("num", -values[0] / values[1])
+
+
+def _solve_by_signs(left: Node, sign: str, right: Node, name: str) -> IntervalUnion:
+    """Solve an inequality between rational functions, such as x^2 < 4 and (x - 1) / (x + 2) >= 0."""
+    pieces = solve_inequality(("add", left, ("neg", right)), sign, name)
+    return IntervalUnion(tuple(RealInterval(low[1], high[1], *closed) for low, high, *closed in pieces), name)
 
 
 def _absolute(inside: Node, sign: str, size: Node, name: str) -> IntervalUnion | None:

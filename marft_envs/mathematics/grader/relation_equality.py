@@ -16,7 +16,8 @@ from marft_envs.mathematics.grader.decision import (
 )
 from marft_envs.mathematics.grader.expression_equality import number_of, proportional
 from marft_envs.mathematics.grader.named_values import count_names, is_label, is_name, same_label
-from marft_envs.mathematics.grader.parse_answer import number_in, tree_of, without_unit
+from marft_envs.mathematics.grader.parse_answer import branches, number_in, tree_of, without_unit
+from marft_envs.mathematics.grader.polynomials import same_zeros
 from marft_envs.mathematics.grader.shape import Shape, shape_of
 from marft_envs.mathematics.grader.tree_value import symbols
 
@@ -36,6 +37,15 @@ def compare_relations(pairs: Pairs, answer: str, gold: str, a: Shape, g: Shape) 
     if "in" in a.signs + g.signs:
         return _compare_memberships(pairs, answer, gold, a, g)
     return pairs.worker(answer, gold)
+
+
+def compare_both_branches(pairs: Pairs, answer: str, gold: str) -> Decision:
+    r"""Compare two equations of which one has a sign \pm: each stands for two equations, in any order."""
+    answers, golds = [[shape_of(branch) for branch in dict.fromkeys(branches(text))] for text in (answer, gold)]
+    if len(answers) != len(golds):
+        return unknown("one is a pair of equations, the other is one equation")
+    orders = (zip(answers, order, strict=True) for order in (golds, golds[::-1]))
+    return any_equal(all_equal(_compare_equations(pairs, a, g) for a, g in order) for order in orders)
 
 
 def _compare_memberships(pairs: Pairs, answer: str, gold: str, a: Shape, g: Shape) -> Decision:
@@ -102,6 +112,11 @@ def _compare_with_chain(pairs: Pairs, answer: str, a: Shape, g: Shape) -> Decisi
     return any_equal(_compare_chain(pairs, a, value) for value in values)
 
 
+def _are_graphs(a: str, g: str) -> bool:
+    """Return whether two left sides are y and f(x), which name the same function of x."""
+    return {a, g} in ({"y", "f(x)"}, {"y", "y(x)"})
+
+
 def _is_constant(text: str) -> bool:
     """Return whether a side has a value: it can be read, and has no symbols."""
     if number_in(text) is not None:
@@ -131,11 +146,16 @@ def _compare_equations(pairs: Pairs, a: Shape, g: Shape) -> Decision:
         same = _compare_chain(pairs, a, g.parts[-1]) if len(a.parts) > 2 else pairs.same(a.parts[-1], g.parts[-1])
         if same.equal or not tree_of(g.parts[-1]):
             return same
+    if len(a.parts) == len(g.parts) == 2 and _are_graphs(a.parts[0], g.parts[0]):
+        return pairs.same(a.parts[1], g.parts[1])
     if len(a.parts) != 2 or len(g.parts) != 2:
         return unknown("a chain of more than two sides is compared with an equation")
     sides = [[tree_of(part) for part in shape.parts] for shape in (a, g)]
     (a1, a2), (g1, g2) = sides
     if a1 and a2 and g1 and g2:
-        same_lines = proportional(("add", a1, ("neg", a2)), ("add", g1, ("neg", g2)), pairs.work)
+        f, h = ("add", a1, ("neg", a2)), ("add", g1, ("neg", g2))
+        if same_zeros(f, h):  # xy = 1 and y = 1/x
+            return EQUAL
+        same_lines = proportional(f, h, pairs.work)
         return decision(same_lines, "neither equation is a multiple of the other")
     return pairs.worker(" = ".join(a.parts), " = ".join(g.parts))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from marft_envs.mathematics.grader import special_answers
+from marft_envs.mathematics.grader.congruences import read_congruence, same_congruence
 from marft_envs.mathematics.grader.decision import EQUAL, Decision, Pairs, all_equal, decision, different
 from marft_envs.mathematics.grader.named_ratios import in_order, read_named_ratio
 from marft_envs.mathematics.grader.named_values import is_phrase
@@ -19,6 +20,10 @@ from marft_envs.mathematics.grader.shape import shape_of
 
 def compare_special(pairs: Pairs, answer: str, gold: str) -> Decision | None:
     """Compare choices, times, ratios, numerals and words; None if the gold is none of these."""
+    if "mod" in gold and (congruence := read_congruence(gold)) is not None:
+        found = read_congruence(answer)
+        same = found is not None and same_congruence(found, congruence)
+        return decision(same, "the congruences are different")
     if "=" in answer or "=" in gold:
         named = _compare_named_ratios(pairs, answer, gold)
         if named is not None:
