@@ -17,7 +17,9 @@ _CHOICE = re.compile(
     re.DOTALL,
 )
 _ANOTHER_CHOICE = re.compile(
-    r"^\s?(?:or|and|not|[,/&])(?![A-Za-z])|\([A-J]\)|^\s?[A-J](?![A-Za-z])|^\s?\\text\{\s?(?:or|and|\()"
+    r"\([A-J]\)|^\s?(?:\\text\{\s?)?(?:(?:or|and|not|[,/&(]|(?:is|are|was) (?:not|wrong|false|incorrect))(?![A-Za-z])"
+    r"|[A-J](?=\s?(?:[).:,}]|$)))",
+    re.IGNORECASE,
 )
 _TIME = re.compile(
     r"(\d{1,2})(?::([0-5]\d)(?::([0-5]\d))?(?:\s?\(?\s?([aApP])\.?\s?[mM]\.?\s?\)?)?|\s?([aApP])\.?\s?[mM]\.?)"
