@@ -120,10 +120,15 @@ class Peer:
             forget_tested(value)
         return value
 
+    @property
+    def is_reading(self) -> bool:
+        """Whether a message is being read, so that no request can be sent."""
+        return self._references.reading
+
     def serve(self) -> None:
         """Answer requests until the other side closes the channel."""
         while frame := self._channel.receive():
-            self._answer(list(self._references.crossing.loads(frame))[1:])
+            self._answer(list(self._references.loads(frame))[1:])
 
     def is_of_program(self, error: BaseException) -> bool:
         """Return whether an exception was raised by the other side."""
@@ -149,7 +154,7 @@ class Peer:
         return found
 
     def _receive_message(self) -> tuple[Any, ...]:
-        message = self._references.crossing.loads(self._channel.receive())
+        message = self._references.loads(self._channel.receive())
         if type(message) is not tuple or len(message) < 2 or message[0] not in ("ask", "value", "error"):
             raise CrossingFault("not a request or an answer")
         return message

@@ -309,6 +309,8 @@ def _method(name: str) -> Any:
 
 def _binary(name: str) -> Any:
     def forward(self: Any, other: Any, *more: Any) -> Any:
+        if name == "__eq__" and _peer(self).is_reading:  # the keys of a dict or set that arrives are different
+            return self is other
         if _is_forwarded(self, other):
             value = _peer(self).ask(name, self, (other, *more), {})
             if isinstance(type(value), ProxyType) and _is_tested(self):

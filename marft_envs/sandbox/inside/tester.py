@@ -19,6 +19,7 @@ import math
 import os
 import random
 import sys
+import types
 import typing
 from collections.abc import Iterator
 from typing import Any
@@ -69,6 +70,7 @@ def run_tests(spec: dict[str, Any], channel: Channel) -> str:
         peer.replaced = _watch_replaced()
         names = Names(peer, facts, spec["classes"])
         names.update({name: peer.ask("look", name, (), {}) for name in spec["builtins"]})
+        sys.modules[TESTS], sys.argv = _Module(names), [_FILE]
         exec(compile(tree, _FILE, "exec", dont_inherit=True), names)
         if spec["function"]:
             names["check"](names.of_program(spec["function"]))
@@ -77,6 +79,9 @@ def run_tests(spec: dict[str, Any], channel: Channel) -> str:
         result = f"error {_line(error)}" if peer.is_of_program(error) else f"wrong {_text(error)}"
     except (ProgramEnded, CannotCross):
         pass
+    except SystemExit as error:  # unittest.main ends like this
+        succeeded = not error.code and not peer.is_of_program(error)
+        result = str(spec["token"]) if succeeded else f"error {_line(error)}"
     except ImportError as error:
         result = f"{'error' if peer.is_of_program(error) else 'fault'} {_line(error)}"
     except BaseException as error:
@@ -126,6 +131,22 @@ class Names(dict[str, Any]):
             if like_a_class if self._classes is None else name in self._classes:
                 type.__setattr__(found, "_marft_tested", True)
         return found
+
+
+class _Module(types.ModuleType):
+    """Module of the tests, for libraries that look for them there, such as ``unittest.main``."""
+
+    def __init__(self, names: Names) -> None:
+        super().__init__(TESTS)
+        self.__dict__["_names"] = names
+
+    def __dir__(self) -> list[str]:
+        return list(self._names)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self._names:
+            return self._names[name]
+        raise AttributeError(f"the tests define no name {name!r}")
 
 
 def _watch_replaced() -> Any:
