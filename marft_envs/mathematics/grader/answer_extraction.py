@@ -72,6 +72,8 @@ def extract(reply: str) -> tuple[str, str]:
         return (boxed, "") if boxed else ("", "the answer box is empty or its braces are not balanced")
     tagged = _last_tag(text)
     marked = _last_mark(text) if tagged is None else (_last_mark(tagged) or tagged).strip()
+    if marked and tagged is None and _is_cut(text, marked):
+        return "", "the reply ends within its last answer"
     if marked is None:
         return "", "the reply marks no answer"
     return (marked, "") if marked else ("", "nothing follows the answer mark")
@@ -142,16 +144,30 @@ def _last_tag(text: str) -> str | None:
 def _last_mark(text: str) -> str | None:
     """Return what follows the last textual mark, up to the end of its sentence or line; None without a mark."""
     marks = list(_MARK.finditer(text))
-    if not marks:
-        return None
-    if marks[-1]["json"]:
-        value = _JSON_VALUE.match(text, marks[-1].end())
+    return _after_mark(text, marks[-1]) if marks else None
+
+
+def _after_mark(text: str, mark: re.Match[str]) -> str:
+    if mark["json"]:
+        value = _JSON_VALUE.match(text, mark.end())
         return (value[1] or value[2] or "").strip() if value else ""
-    lead = _LEAD.match(text, marks[-1].end())
+    lead = _LEAD.match(text, mark.end())
     assert lead is not None  # the pattern matches the empty string
     candidate = text[lead.end() : _end_of_answer(text, lead.end(), lead.group().count("$") % 2 == 1)].strip()
     # Remove the closing ** of Markdown bold, but keep the ** of 2**5.
     return candidate.rstrip("*") if "*" in lead.group() or _BOLD_END.search(candidate) else candidate
+
+
+def _is_cut(text: str, answer: str) -> bool:
+    """Return whether a reply ends within its last answer, so that "The answer is 60. The answer is 6" is not 6.
+
+    That is known only if the answer before it begins with the same characters and goes on.
+    """
+    marks = list(_MARK.finditer(text))
+    if len(marks) < 2 or not text.rstrip().endswith(answer) or not answer[-1].isalnum():
+        return False
+    before = _after_mark(text[: marks[-1].start()], marks[-2])
+    return len(before) > len(answer) and before.startswith(answer) and before[len(answer)].isalnum()
 
 
 def _end_of_answer(text: str, start: int, in_dollars: bool) -> int:

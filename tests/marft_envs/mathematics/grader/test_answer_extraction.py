@@ -109,3 +109,19 @@ def test_the_connector_between_two_boxes_is_matched_in_linear_time(joint, piece)
     started = time.process_time()
     assert extract(rf"\boxed{{1}}{between}!\boxed{{2}}") == ("2", "")
     assert time.process_time() - started < 1.0
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer"),
+    [
+        ("The answer is 60. Let me repeat: the answer is 6", ""),
+        ("The answer is 60. Let me repeat: the answer is 60", "60"),
+        ("The answer is 60. I was wrong, the answer is 6.", "6"),
+        ("The answer is 60. I was wrong, the answer is 7", "7"),
+        ("The answer is Tuesday. So the answer is Tues", ""),
+        ("Answer: 1234\nAnswer: 123", ""),
+        ("The answer is 6", "6"),
+    ],
+)
+def test_a_reply_that_ends_within_its_last_answer_has_none(reply, answer):
+    assert extract(reply)[0] == answer
