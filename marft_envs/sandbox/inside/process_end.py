@@ -19,19 +19,20 @@ import threading
 import types
 import weakref
 from collections.abc import Callable
+from itertools import islice
+from typing import Any
 
 _exit = os._exit
 _libc = ctypes.CDLL(None)
 _STREAM = io.IOBase.__base__ or io.IOBase  # the C class, whose instance check calls no Python code
 _FLUSH_FAILED = 120  # the exit code of Python when it cannot flush
-_inherited: dict[str, types.ModuleType] = {}
-_inherited_names: dict[types.ModuleType, frozenset[str]] = {}
+_sizes: dict[int, int] = {}  # id of a dict that the server shares with the program -> its length in the server
 
 
 def prepare() -> None:
-    """Record the modules that the server has loaded. They are not the program's and are not released."""
-    _inherited.update(sys.modules)
-    _inherited_names.update({module: frozenset(vars(module)) for module in (builtins, sys)})
+    """Record what the server has loaded. It is not the program's and is not released."""
+    for shared in (sys.modules, vars(builtins), vars(sys)):
+        _sizes[id(shared)] = len(shared)
 
 
 def run_and_exit(work: Callable[[], None]) -> None:
@@ -113,16 +114,17 @@ def _release_modules() -> None:
     for name in ("last_type", "last_value", "last_traceback", "last_exc"):
         if hasattr(sys, name):
             setattr(sys, name, None)
-    released = [
-        weakref.ref(sys.modules.pop(name))
-        for name in [name for name, module in sys.modules.items() if module is not _inherited.get(name)]
-        if isinstance(sys.modules[name], types.ModuleType)
-    ]
+    released = []
+    for name in ("__main__", *_added(sys.modules)):
+        module = sys.modules.pop(name, None)
+        if isinstance(module, types.ModuleType):
+            released.append(weakref.ref(module))
+        del module
     gc.collect()
     for reference in reversed(released):
         _clear(reference())
-    for shared, names in _inherited_names.items():
-        for name in vars(shared).keys() - names:
+    for shared in (builtins, sys):
+        for name in _added(vars(shared)):
             delattr(shared, name)
     gc.collect()
     _flush_files()
@@ -134,6 +136,14 @@ def _flush_files() -> None:
         if issubclass(type(stream), _STREAM):
             with contextlib.suppress(BaseException):
                 stream.flush()
+
+
+def _added(names: dict[str, Any]) -> list[str]:
+    """Return the names that the program has added to a dict of the server, in order.
+
+    They are at its end. To visit the other names would copy the pages of their objects, because it counts references.
+    """
+    return list(islice(reversed(names), max(0, len(names) - _sizes[id(names)])))[::-1]
 
 
 def _clear(module: types.ModuleType | None) -> None:

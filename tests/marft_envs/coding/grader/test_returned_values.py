@@ -88,8 +88,8 @@ def test_values_are_equal_after_dumps_and_loads():
 
 
 def test_a_large_value_is_compared_in_bounded_memory():
-    """16 MiB of empty lists would be a hundred times as large as objects of this process."""
-    value = "[" + "[], " * (4 << 20) + "[]]"
+    """As objects of this process, 7 MB of empty lists would take 100 MB."""
+    value = "[" + "[], " * (7 << 18) + "[]]"
     tracemalloc.start()
     assert not is_same(value, [[], []], Checker())
     peak = tracemalloc.get_traced_memory()[1]
