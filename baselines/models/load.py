@@ -127,6 +127,27 @@ def load_model(
     )
 
 
+def load_tokenizer(name: str | os.PathLike[str], *, allow_wheel: bool = False) -> tuple[Any, str, Path, str]:
+    """Load the tokenizer of a model, without its weights.
+
+    Args:
+        name: See ``load_model``.
+        allow_wheel: See ``load_model``.
+
+    Returns:
+        The tokenizer as ``LoadedModel`` has it, the full name of the model, its folder, and its revision.
+
+    Raises:
+        ModelNotFound: No source has the model.
+        ValueError: The name is invalid, or the tokenizer has no EOS token.
+    """
+    from transformers import AutoTokenizer
+
+    full_name, folder, revision = resolve(name, "auto", cache_folder(None), allow_wheel)
+    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    return _complete(tokenizer, full_name), full_name, folder, revision
+
+
 def check_model(name: str | os.PathLike[str], *, allow_wheel: bool = False) -> None:
     """Raise what ``load_model`` would raise for the files of a model, without memory for its weights.
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Mapping, Sequence
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -157,6 +159,28 @@ def score_items(episodes: Sequence[Episode]) -> Row:
         "item_index": [e.index for e in graded],
         "item_score": [e.score for e in graded],
     }
+
+
+def item_interval(scores: Sequence[float], confidence: float = 0.95) -> tuple[float, float]:
+    """Return Wilson's interval of the mean of item scores in [0, 1]; it is about this team on other items.
+
+    A partial score counts as a fraction of a success. Reports compute theirs in ``benchmarks/analysis/intervals.py``,
+    which knows nothing of this package; a test compares the two.
+
+    Source: Wilson 1927, "Probable inference, the law of succession, and statistical inference".
+
+    Args:
+        scores: Item scores, [I], at least one.
+        confidence: Coverage of the interval.
+
+    Returns:
+        Lower and upper end.
+    """
+    z, count, mean = NormalDist().inv_cdf(0.5 + confidence / 2), len(scores), float(np.mean(scores))
+    scale = 1 + z * z / count
+    centre = (mean + z * z / (2 * count)) / scale
+    half = z / scale * math.sqrt(mean * (1 - mean) / count + z * z / (4 * count * count))
+    return max(0.0, centre - half), min(1.0, centre + half)
 
 
 def evaluation_row(episodes: Sequence[Episode], agents: Sequence[str]) -> Row:

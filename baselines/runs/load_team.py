@@ -117,7 +117,7 @@ def load_team(
     """Load a trained team.
 
     Args:
-        path: Folder of a run, or of one of its checkpoints.
+        path: Folder of a run, of one of its checkpoints, or of an export.
         update: Load the checkpoint of this update; None loads the newest intact one.
         greedy: Whether to always take the most likely token. Otherwise actions are sampled at the run's temperature.
         seed: Seed of sampling.
@@ -135,7 +135,7 @@ def load_team(
         CheckpointError: There is no such checkpoint, or it is corrupt.
         ValueError: The checkpoint was trained on other base weights, or a role is not an agent of the run.
     """
-    found = _find(Path(path), update)
+    found = find_checkpoint(Path(path), update)
     config = config_of(found)
     for role, trained in (roles or {}).items():
         if trained not in found.manifest["agents"]:
@@ -161,7 +161,16 @@ def config_of(found: Checkpoint) -> RunConfig:
     return RunConfig.from_mapping(found.manifest["config"])
 
 
-def _find(path: Path, update: int | None) -> Checkpoint:
+def find_checkpoint(path: Path, update: int | None) -> Checkpoint:
+    """Return a checkpoint of a run.
+
+    Args:
+        path: Folder of a run, of one of its checkpoints, or of an export.
+        update: The update after which it was written; None for the newest intact one.
+
+    Raises:
+        CheckpointError: There is no such checkpoint, or it is corrupt.
+    """
     if (path / checkpoint.MANIFEST).is_file():
         return _of_update(checkpoint.read(path), update)
     parent = path / CHECKPOINTS

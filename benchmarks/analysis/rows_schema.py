@@ -122,7 +122,8 @@ _LABEL = {
     "task": Key("string", "name of the task in the preset; a transfer data set is called `DATASET (trained on TASK)`"),
     "seed": Key("integer >= 0", "training seed"),
 }
-_RATE = Key("number or null", "learning rate of the run; null: the arm does not learn", "not in rows of `evaluate.py`")
+_NOT_OF_EVALUATE = "not in rows of `baselines.evaluate`"
+_RATE = Key("number or null", "learning rate of the run; null: the arm does not learn", _NOT_OF_EVALUATE)
 _UPDATE = Key("integer >= 0", "number of updates so far")
 
 ROW_KINDS: dict[str, dict[str, Key]] = {
@@ -177,12 +178,12 @@ ROW_KINDS: dict[str, dict[str, Key]] = {
         "not_graded": Key("integer >= 0", "items without a verdict (a fault of the grader); in no accuracy"),
         "item_index": Key("list of integers >= 0", "index of each graded problem"),
         "item_score": Key("list of numbers in [0, 1]", "the team's score on each of them"),
-        "messages": Key("object of objects", "agent -> statistics of its replies", "not in rows of `evaluate.py`",
+        "messages": Key("object of objects", "agent -> statistics of its replies", _NOT_OF_EVALUATE,
                         entries=MESSAGE_STATISTICS),
         "cooperation": Key("object of objects", "speaker -> effect of shuffling its messages",
                            "sampled decoding on the own task, with `cooperation` on", entries=COOPERATION),
         "generation_out_of_memory": Key("integer >= 0", "out-of-memory errors while replies were generated, so far",
-                                        "not in rows of `evaluate.py`"),
+                                        _NOT_OF_EVALUATE),
     },
 }  # fmt: skip
 

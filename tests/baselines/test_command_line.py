@@ -12,17 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from baselines import command_line, play, train
+from baselines import command_line, evaluate, play, train
 from baselines.command_line import MODEL_OPTIONS, Interrupted, interpreter, interruptible, report_interrupt, run_command
 from baselines.models.devices import DTYPES
 from baselines.models.load import ModelCorrupt, ModelNotFound
 from baselines.models.quantization import QUANTIZATIONS
 from baselines.ppo.nonfinite import NonFiniteLoss
+from baselines.runs import evaluate_command
 from baselines.runs.checkpoint import CheckpointError
 from baselines.runs.run_config import RunConfig
 from baselines.runs.tracking import TrackerError
-from benchmarks import compare, evaluate
-from benchmarks.experiment import comparison, untrained_team
+from benchmarks import compare
+from benchmarks.experiment import comparison
 
 ROOT = Path(__file__).resolve().parents[2]
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -130,7 +131,7 @@ def test_the_interpreter_is_named_as_the_shell_finds_it(tmp_path, monkeypatch):
         (["-m", "baselines.train", "--out", "run"], "train"),
         (["-m", "baselines.play", "run"], "train"),
         (["benchmarks/compare.py"], "bench"),
-        (["benchmarks/evaluate.py"], "bench"),
+        (["-m", "baselines.evaluate", "run"], "train"),
     ],
     ids=["train", "play", "compare", "evaluate"],
 )
@@ -173,7 +174,7 @@ def test_every_program_has_the_same_model_options_and_passes_them_on():
     expected = {"device": "cpu", "dtype": "bfloat16", "quantization": "4bit", "allow_wheel": True}
     configs = (
         train.config_of(train.parse(["--arm", "marft", "--env-arg", "dataset=relay", "--dry-run", *words])),
-        untrained_team.config_of(evaluate.parse(["--model", "tiny", *words]), "relay"),
+        evaluate_command.config_of_model(evaluate.parse(["--model", "tiny", *words]), "relay"),
         comparison.grid_of(compare.parse(words)).runs()[0],
     )
     for config in configs:

@@ -119,7 +119,7 @@ def test_a_signal_during_the_import_of_torch_ends_the_process(module, number):
     assert (run.returncode, run.stderr) == (128 + number, f"\n{module}: stopped before {what} began\n")
 
 
-@pytest.mark.parametrize("module", ["train", "play"])
+@pytest.mark.parametrize("module", ["train", "play", "evaluate", "export"])
 def test_help_does_not_import_torch_or_marft_envs(module):
     program = (
         "import runpy, sys\n"
