@@ -37,6 +37,7 @@ from baselines.runs.tracking import TRACKERS, Tracker, choose_tracker, make_trac
 if TYPE_CHECKING:
     from baselines.runs.run import Run, train
     from baselines.runs.run_config import RunConfig
+    from marft_envs.batch import Episode
 
 __all__ = ["Run", "RunConfig", "main", "parse", "train"]
 
@@ -162,6 +163,10 @@ def run(options: argparse.Namespace) -> None:
     progress = RunProgress(config.updates, sys.stdout)
     tracker: Tracker | None = None
 
+    def on_samples(update: int, episodes: Sequence[Episode]) -> None:
+        if tracker is not None:  # a sampled evaluation comes after a greedy one, whose row opened the tracker
+            tracker.samples(update, episodes)
+
     def on_row(row: Mapping[str, Any]) -> None:
         nonlocal tracker
         if tracker is None:  # the first row: the settings were valid and this process holds the folder's lock
@@ -172,7 +177,7 @@ def run(options: argparse.Namespace) -> None:
         tracker.row(row)
 
     try:
-        train(config, on_row, folder=options.out, resume=options.resume)
+        train(config, on_row, folder=options.out, resume=options.resume, on_samples=on_samples)
     finally:
         progress.close()
         if tracker:

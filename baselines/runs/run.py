@@ -293,6 +293,7 @@ def train(
     *,
     folder: str | Path | None = None,
     resume: bool = False,
+    on_samples: Callable[[int, Sequence[Episode]], None] | None = None,
 ) -> Run:
     """Train a team as ``config`` describes it, and evaluate it on the way.
 
@@ -303,6 +304,7 @@ def train(
         resume: Whether to continue the run that ``folder`` holds. Its further rows are those of a run without a stop,
             bit for bit on the same machine; rows that the file has already are neither made nor passed to ``on_row``.
             A new or empty folder starts from the beginning.
+        on_samples: Called with the update and its first ``config.transcripts`` episodes after each sampled evaluation.
 
     Returns:
         The finished run, with ``policy`` and ``learner``.
@@ -326,7 +328,7 @@ def train(
         saved = trained = max(0, done)
         try:
             for update in range(done + 1, config.updates + 1):
-                for row in _rows(run, update, store):
+                for row in _rows(run, update, store, on_samples):
                     trained = update
                     if store:
                         store.write(row)
@@ -349,7 +351,12 @@ def _not_saved(first: int, last: int) -> str:
     return f"updates {first} to {last} are in no checkpoint and will be trained again"
 
 
-def _rows(run: Run, update: int, store: RunFolder | None) -> Iterator[Row]:
+def _rows(
+    run: Run,
+    update: int,
+    store: RunFolder | None,
+    on_samples: Callable[[int, Sequence[Episode]], None] | None,
+) -> Iterator[Row]:
     """Train, except at update 0, then evaluate if it is due. Yield the rows."""
     config = run.config
     learner = config.learner()
@@ -362,9 +369,13 @@ def _rows(run: Run, update: int, store: RunFolder | None) -> Iterator[Row]:
         return
     for mode in ("greedy", "sampled"):
         row, episodes = run.evaluated(update, mode)
-        if store and mode == "sampled" and config.transcripts:
-            arguments = {"split": "test", **run.environment_arguments}
-            store.record(update, run.testing.envs[0], arguments, episodes[: config.transcripts])
+        if mode == "sampled" and config.transcripts:
+            samples = episodes[: config.transcripts]
+            if store:
+                arguments = {"split": "test", **run.environment_arguments}
+                store.record(update, run.testing.envs[0], arguments, samples)
+            if on_samples:
+                on_samples(update, samples)
         yield {"kind": "eval", **label, **row}
         for name, runner in run.transfer.items() if first_or_last else ():
             row = run.evaluate(update, mode, runner)

@@ -1,9 +1,14 @@
-"""Trackers of a run's numbers: TensorBoard, Weights & Biases and trackio, each imported only when it is used."""
+"""Trackers of a run: TensorBoard, Weights & Biases and trackio, each imported only when it is used.
+
+A tracker gets the configuration, the numbers of every row, and a table of sampled episodes per evaluation.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+import html
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,6 +18,7 @@ from baselines.errors import RunError
 
 if TYPE_CHECKING:  # at run time it would load torch, and ``train --help`` needs TRACKERS only
     from baselines.runs.run_config import RunConfig
+    from marft_envs.batch import Episode
 
 TRACKERS = ("tensorboard", "wandb", "trackio", "none")
 _LABELS = ("kind", "arm", "task", "seed", "update", "mode", "item_index", "item_score")
@@ -23,10 +29,13 @@ class TrackerError(RunError):
 
 
 class Tracker(Protocol):
-    """A service that logs the rows of a run."""
+    """A service that logs the configuration, the rows and the samples of a run."""
 
     def row(self, row: Mapping[str, Any]) -> None:
         """Log the numbers of a row."""
+
+    def samples(self, update: int, episodes: Sequence[Episode]) -> None:
+        """Log sampled episodes of the evaluation after an update as a table."""
 
     def close(self) -> None:
         """Send what is still buffered."""
@@ -36,6 +45,9 @@ class NoTracker:
     """The tracker "none": it logs nothing."""
 
     def row(self, row: Mapping[str, Any]) -> None:
+        """Do nothing."""
+
+    def samples(self, update: int, episodes: Sequence[Episode]) -> None:
         """Do nothing."""
 
     def close(self) -> None:
@@ -78,7 +90,7 @@ def make_tracker(name: str, config: RunConfig, folder: Path, *, resumed: bool) -
     """
     if name == "none":
         return NoTracker()
-    return TensorBoard(folder) if name == "tensorboard" else Service(name, config, folder, resumed)
+    return TensorBoard(config, folder) if name == "tensorboard" else Service(name, config, folder, resumed)
 
 
 def scalars(row: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
@@ -99,10 +111,13 @@ def _flatten(prefix: str, mapping: Mapping[str, Any]) -> Iterator[tuple[str, flo
 
 
 class TensorBoard:
-    """Event files in ``folder/tensorboard``. A resumed run hides the updates that it repeats."""
+    """Event files in ``folder/tensorboard``. A resumed run hides the updates that it repeats.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder / "tensorboard"
+    Configuration and samples are under TEXT.
+    """
+
+    def __init__(self, config: RunConfig, folder: Path) -> None:
+        self.config, self.folder = config, folder / "tensorboard"
         self._writer: Any = None
 
     def row(self, row: Mapping[str, Any]) -> None:
@@ -112,13 +127,28 @@ class TensorBoard:
 
             resumed = self.folder.is_dir()
             self._writer = SummaryWriter(str(self.folder), purge_step=row["update"] if resumed else None)
+            settings = json.dumps(self.config.resolved(), indent=1)
+            self._writer.add_text("configuration", f"<pre>{html.escape(settings)}</pre>", row["update"])
         for name, value in scalars(row):
             self._writer.add_scalar(name, value, row["update"])
+
+    def samples(self, update: int, episodes: Sequence[Episode]) -> None:
+        """Log the episodes as a table in Markdown, after the first row."""
+        from baselines.runs.episode_text import SAMPLE_COLUMNS, sample_row
+
+        rows = [SAMPLE_COLUMNS, ("---",) * len(SAMPLE_COLUMNS), *(sample_row(update, e) for e in episodes)]
+        self._writer.add_text("samples", "\n".join(f"| {' | '.join(map(_cell, row))} |" for row in rows), update)
 
     def close(self) -> None:
         """Write what is still buffered."""
         if self._writer is not None:
             self._writer.close()
+
+
+def _cell(value: Any) -> str:
+    """Return a value as a cell of a Markdown table, in which a model's text has no markup."""
+    text = "" if value is None else html.escape(str(value)).replace("|", "&#124;").replace("`", "&#96;")
+    return text.replace("\n", "<br>")
 
 
 class Service:
@@ -129,7 +159,7 @@ class Service:
     """
 
     def __init__(self, name: str, config: RunConfig, folder: Path, resumed: bool) -> None:
-        service = import_module(name)
+        self.name, self.service = name, import_module(name)
         title = f"{config.task}-{config.arm}-{config.seed}"
         keywords: dict[str, Any] = {"project": "marft-envs", "name": f"{folder.resolve().name}-{title}"}
         if name == "wandb":
@@ -138,13 +168,24 @@ class Service:
         else:
             keywords |= {"resume": "allow" if resumed else "never"}
         try:
-            self.run = service.init(config=config.resolved(), **keywords)
+            self.run = self.service.init(config=config.resolved(), **keywords)
         except Exception as error:  # the service raises its own errors and those of several network libraries
             raise TrackerError(f"track={name!r} could not start ({type(error).__name__}: {error})") from error
 
     def row(self, row: Mapping[str, Any]) -> None:
         """Log the numbers of a row."""
         self.run.log({**dict(scalars(row)), "update": row["update"]})
+
+    def samples(self, update: int, episodes: Sequence[Episode]) -> None:
+        """Log the episodes as a table of the service."""
+        from baselines.runs.episode_text import SAMPLE_COLUMNS, sample_row
+
+        columns, data = list(SAMPLE_COLUMNS), [list(sample_row(update, episode)) for episode in episodes]
+        if self.name == "trackio":  # it ignores ``columns``, and depends on pandas
+            table = self.service.Table(dataframe=import_module("pandas").DataFrame(data, columns=columns))
+        else:
+            table = self.service.Table(columns=columns, data=data)
+        self.run.log({"samples": table, "update": update})
 
     def close(self) -> None:
         """Wait until everything is sent."""

@@ -1,13 +1,20 @@
 """Trackers: names of numbers, choice of the tracker, TensorBoard and the services."""
 
+import html
+import json
 import sys
 import types
+from dataclasses import replace
 
 import pytest
 
+import marft_envs
 from baselines.runs import tracking
+from baselines.runs.episode_text import SAMPLE_COLUMNS, sample_row
+from baselines.runs.run import train
 from baselines.runs.run_config import RunConfig
 from baselines.runs.tracking import NoTracker, TrackerError, choose_tracker, make_tracker, scalars
+from marft_envs.batch import BatchRunner
 
 CONFIG = RunConfig(arm="marft", environment_arguments={"dataset": "relay"}, updates=10)
 TRAIN = {
@@ -48,6 +55,50 @@ def test_a_resumed_run_hides_the_updates_that_it_repeats_in_tensorboard(tmp_path
     assert seen == [(1, 0.1), (2, 0.25), (3, 0.35)]
 
 
+EPISODES = BatchRunner(marft_envs.math_v0.env(dataset="relay", split="test"), 2).play(
+    lambda requests: ["<b>|\\boxed{12}" for _ in requests], indices=[0, 1]
+)
+
+
+def test_tensorboard_has_the_configuration_and_a_table_of_samples(tmp_path):
+    pytest.importorskip("tensorboard", exc_type=ImportError)
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    tracker = make_tracker("tensorboard", CONFIG, tmp_path, resumed=False)
+    tracker.row({**EVAL, "mode": "greedy"})
+    tracker.samples(5, EPISODES)
+    tracker.close()
+    events = EventAccumulator(str(tmp_path / "tensorboard"))
+    events.Reload()
+    (settings,) = (e.tensor_proto.string_val[0].decode() for e in events.Tensors("configuration/text_summary"))
+    assert json.loads(html.unescape(settings).removeprefix("<pre>").removesuffix("</pre>")) == json.loads(
+        json.dumps(CONFIG.resolved())
+    )
+    (table,) = (e.tensor_proto.string_val[0].decode().splitlines() for e in events.Tensors("samples/text_summary"))
+    assert len(table) == 4 and {line.count("|") for line in table} == {len(SAMPLE_COLUMNS) + 1}
+    for line, episode in zip(table[2:], EPISODES, strict=True):
+        cells = [html.unescape(cell.strip()) for cell in line.strip("| ").split(" | ")]
+        assert cells[:2] == ["5", str(episode.index)] and cells[3] == episode.problem.gold
+        assert cells[4].split("<br>")[-1] == "[actor_0] <b>|\\boxed{12}" and float(cells[6]) == episode.score
+
+
+def test_a_sample_that_was_not_graded_has_the_reason_and_no_score():
+    fault = replace(EPISODES[0], not_graded="lost the worker")
+    row = dict(zip(SAMPLE_COLUMNS, sample_row(5, fault), strict=True))
+    assert row["verdicts"] == "lost the worker" and row["score"] is None
+
+
+def test_a_run_passes_the_samples_of_its_sampled_evaluations_on():
+    config = RunConfig(arm="marft", environment_arguments={"dataset": "relay"}, updates=0, evaluation_items=4,
+                       transcripts=2)  # fmt: skip
+    rows, samples = [], []
+    train(config, rows.append, on_samples=lambda update, episodes: samples.append((update, episodes)))
+    ((update, episodes),) = samples
+    sampled = next(row for row in rows if row["mode"] == "sampled")
+    assert update == 0 and [e.index for e in episodes] == sampled["item_index"][:2]
+    assert [e.score for e in episodes] == sampled["item_score"][:2]
+
+
 def test_choice_of_the_tracker(monkeypatch):
     installed = {"tensorboard"}
     monkeypatch.setattr(tracking, "find_spec", lambda name: name in installed or None)
@@ -70,17 +121,29 @@ class Recording:
         self.keywords = keywords
         return types.SimpleNamespace(log=self.logged.append, finish=self.finish)
 
+    @staticmethod
+    def Table(columns=None, data=None, dataframe=None):
+        """As trackio's, which takes a data frame, and as that of wandb."""
+        if dataframe is not None:
+            columns, data = list(dataframe.columns), dataframe.values.tolist()
+        return {"columns": columns, "data": data}
+
     def finish(self):
         self.finished += 1
 
 
 @pytest.mark.parametrize("name", ["wandb", "trackio"])
-def test_services_get_config_and_rows(monkeypatch, tmp_path, name):
+def test_services_get_config_rows_and_samples(monkeypatch, tmp_path, name):
+    pytest.importorskip("pandas")  # a dependency of trackio
     service = Recording()
     monkeypatch.setitem(sys.modules, name, service)
     tracker = make_tracker(name, CONFIG, tmp_path, resumed=True)
     tracker.row(EVAL)
+    tracker.samples(5, EPISODES)
     tracker.close()
+    table = service.logged.pop()
+    columns, data = table["samples"]["columns"], table["samples"]["data"]
+    assert columns == list(SAMPLE_COLUMNS) and [row[1] for row in data] == [0, 1] and table["update"] == 5
     assert service.keywords["config"]["learner"]["critic"] == "central" and service.keywords["resume"] == "allow"
     assert service.logged == [{**dict(scalars(EVAL)), "update": 5}] and service.finished == 1
 
