@@ -7,10 +7,11 @@ written by other agents. The observation's ``reply_prefix`` is the beginning of 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from baselines.engine.chat_template import ChatSettings, template_of
 from baselines.engine.control_tokens import ControlTokens, control_tokens, without_surrogates
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 ROLES = ("system", "user", "assistant")
 DEFAULTS = ChatSettings()
 _PLAIN: WeakKeyDictionary[Any, ControlTokens] = WeakKeyDictionary()
+_WARNED: WeakSet[Any] = WeakSet()  # tokenizers whose unknown words have been reported
+log = logging.getLogger("baselines")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,8 @@ def make_prompt(
 ) -> Prompt:
     """Return the prompt of an observation with at most ``limit`` tokens.
 
+    A warning is logged for the first prompt of a tokenizer with words that it does not know.
+
     Args:
         observation: ``messages`` and ``reply_prefix``, as the environment returns them.
         loaded: The model that reads the prompt.
@@ -72,6 +77,7 @@ def make_prompt(
         return ids
 
     ids, dropped = fit(messages, limit, encode, loaded.name)
+    _warn_of_unknown_words(ids, ends[-1], loaded)
     thinking = open_thinking(prefix)
     if not prefix and loaded.tokenizer.chat_template is not None and ends[-1].rstrip().endswith(THINKING):
         thinking = open_thinking(ends[-1])
@@ -127,6 +133,25 @@ def _encoded(
             f"messages: the prompt of {loaded.name!r} has no token to start from; expected some text, got {messages!r}"
         )
     return text, list(ids) or [empty_id]  # type: ignore[list-item]
+
+
+def _warn_of_unknown_words(ids: Sequence[int], text: str, loaded: LoadedModel) -> None:
+    """Log a warning, once for a tokenizer, if a prompt has words or characters that the tokenizer does not know.
+
+    Some tokenizers without an unknown token name their end token as one, which a prompt may contain.
+    """
+    tokenizer: Any = loaded.tokenizer
+    unknown = tokenizer.unk_token_id
+    if unknown is None or unknown in (tokenizer.eos_token_id, tokenizer.bos_token_id, tokenizer.pad_token_id):
+        return
+    count = ids.count(unknown)
+    if count and tokenizer not in _WARNED:
+        _WARNED.add(tokenizer)
+        log.warning(
+            "model %r does not know %d of the %d tokens of the prompt %.60r and reads them as %s: expected a problem "
+            "that its tokenizer can express, or another model",
+            loaded.name, count, len(ids), text, tokenizer.unk_token,
+        )  # fmt: skip
 
 
 def reply_ids(text: str, loaded: LoadedModel) -> list[int]:

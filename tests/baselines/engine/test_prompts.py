@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from baselines.engine.conversation import plain_text
-from baselines.engine.prompts import render
+from baselines.engine.prompts import make_prompt, render
 from baselines.models.load import LoadedModel, load_model
 from tests.baselines.engine.chat_models import byte_level
 
@@ -117,3 +117,29 @@ def test_a_reply_prefix_replaces_what_the_template_begins_a_new_reply_with() -> 
     thinking = byte_level(CHATML.replace("'<assistant>'", "'<assistant><think>'"))
     assert text_of([TASK], thinking) == "<user>7+4=</><assistant><think>"
     assert text_of([TASK], thinking, "2") == "<user>7+4=</><assistant>2"
+
+
+def test_words_that_the_tokenizer_does_not_know_are_reported_once(caplog: pytest.LogCaptureFixture) -> None:
+    fresh = load_model("tiny")
+    known = {"messages": [TASK], "reply_prefix": ""}
+    words = {"messages": [{**TASK, "content": "How many apples? 7+4="}], "reply_prefix": ""}
+    with caplog.at_level("WARNING", "baselines"):
+        make_prompt(known, fresh, 64)
+        assert caplog.messages == []
+        for _ in range(2):
+            make_prompt(words, fresh, 64)
+    (message,) = caplog.messages
+    # 21 characters; the tokenizer knows "7+4=" and the three blanks
+    assert message.startswith(
+        "model 'tiny-relay-duo-v1' does not know 14 of the 21 tokens of the prompt 'How many apples"
+    )
+    assert "reads them as <unk>" in message
+
+
+def test_an_unknown_token_that_is_also_the_end_token_is_not_reported(caplog: pytest.LogCaptureFixture) -> None:
+    model = byte_level("{% for m in messages %}{{ m.content + '<end>' }}{% endfor %}", special=("", "<end>"))
+    model.tokenizer.unk_token = "<end>"
+    assert model.tokenizer.unk_token_id in render([TASK], model)
+    with caplog.at_level("WARNING", "baselines"):
+        make_prompt({"messages": [{**TASK, "content": "apples"}], "reply_prefix": ""}, model, 64)
+    assert caplog.messages == []
