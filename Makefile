@@ -12,9 +12,12 @@ WORKERS ?= auto
 export OMP_NUM_THREADS ?= 1
 export HF_HUB_DISABLE_TELEMETRY := 1
 
-.PHONY: setup compare test test-all test-interop test-mutations gpu-check check docs clean
+.PHONY: help setup compare test test-all test-interop test-mutations gpu-check check docs clean
 
-setup: $(STAMP)
+help:  ## this list
+	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/make \1:\2/p' $(MAKEFILE_LIST) | awk -F: '{ printf "%-20s %s\n", $$1, $$2 }'
+
+setup: $(STAMP)  ## make .venv with the pinned versions (about 2 GB)
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -25,33 +28,33 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $@
 	@echo "done: . $(BIN)/activate, then make test or make compare"
 
-compare: setup
+compare: setup  ## compare MARFT and IPPO and write a report; PRESET=quick
 	$(BIN)/python benchmarks/compare.py --preset $(PRESET) --resume
 
-test: setup
+test: setup  ## the tests that take seconds; WORKERS=auto
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not slow and not interop"
 
-test-all: setup
+test-all: setup  ## also the tests that take minutes
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not interop"
 
-test-interop: setup
+test-interop: setup  ## play through other libraries, each in a venv of its own
 	$(BIN)/python -m pytest -m interop tests/interop
 
-test-mutations: setup
+test-mutations: setup  ## plausible faults, one at a time, must each make a test fail
 	$(BIN)/python -m tests.mutations
 
 # At most five minutes on a GPU; exit code 2 without one. The CPU's side of the comparison takes all cores.
-gpu-check: setup
+gpu-check: setup  ## train on a GPU and compare it with the CPU
 	env -u OMP_NUM_THREADS $(BIN)/python benchmarks/gpu_check.py
 
-check: setup
+check: setup  ## ruff, mypy, import contracts and the tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not slow and not interop"
 
-docs: $(DOCS_STAMP)
+docs: $(DOCS_STAMP)  ## build the documentation as a site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "The documentation is in site/index.html. To search it, serve it: python3 -m http.server -d site"
 
@@ -59,5 +62,5 @@ $(DOCS_STAMP): $(STAMP)
 	$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -q -c constraints.txt -e '.[docs]'
 	@touch $@
 
-clean:
+clean:  ## delete .venv and what was built
 	rm -rf $(VENV) build dist site *.egg-info

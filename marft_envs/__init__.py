@@ -21,6 +21,7 @@ from marft_envs.registry.registry import make, register
 from marft_envs.task import Problem, Task
 from marft_envs.team.role import Role
 from marft_envs.team.team import Team
+from marft_envs.team.tools import Tool
 from marft_envs.verdict import Outcome, Verdict
 from marft_envs.version import __version__ as __version__
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CycleError", "Dependency", "FlexMG", "Orchestrated", "Outcome", "PerRound", "Problem", "Role", "Task", "Team",
-    "Verdict", "all_environments", "make", "register", *registry.BUILT_IN,
+    "Tool", "Verdict", "all_environments", "make", "register", *registry.BUILT_IN,
 ]  # fmt: skip
 
 

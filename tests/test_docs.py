@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import marft_envs
 from marft_envs import __main__
 from marft_envs.registry import entry_points
 
@@ -47,11 +48,12 @@ def test_python_blocks_run_one_after_the_other(guide, monkeypatch, tmp_path, cle
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda p: p.name)
 def test_commands_parse(guide):
-    from baselines import play, train
-    from benchmarks import compare, critic, evaluate, grading, report, throughput
+    from baselines import evaluate, export, play, train
+    from benchmarks import compare, critic, grading, report, throughput
 
-    parsers = {m.__name__.split(".")[-1]: m.parse for m in (compare, critic, evaluate, grading, throughput)}
-    modules = {"marft_envs": __main__.parse, "baselines.train": train.parse, "baselines.play": play.parse}
+    parsers = {m.__name__.split(".")[-1]: m.parse for m in (compare, critic, grading, throughput)}
+    modules = {"marft_envs": __main__.parse} | {f"baselines.{m.__name__.split('.')[-1]}": m.parse
+                                                for m in (evaluate, export, play, train)}  # fmt: skip
     for line in "\n".join(blocks(guide, "sh")).replace("\\\n", " ").splitlines():
         words = shlex.split(line, comments=True)
         if words[:1] == ["make"]:
@@ -65,6 +67,18 @@ def test_commands_parse(guide):
                 parsers[script.stem](words[2:])
             else:
                 assert (script.stem, len(words)) == (report.__name__.split(".")[-1], 3), line
+
+
+def test_the_team_files_of_the_guides_are_teams():
+    pytest.importorskip("yaml")
+    files = [text for guide in GUIDES for text in blocks(guide, "yaml") if "roles:" in text]
+    assert files and all(marft_envs.Team.from_yaml(text).agents for text in files)
+
+
+def test_make_help_lists_every_target():
+    listed = subprocess.run(["make", "-s", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert [line.split()[:2] for line in listed.splitlines()] == [["make", target] for target in TARGETS]
+    assert all(len(line.split()) > 2 for line in listed.splitlines())
 
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda p: p.name)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from gymnasium import Space
 
 from marft_envs.game.rounds import Rounds
 from marft_envs.game.spaces import ChoiceText, UnicodeText, as_utf8, is_utf8
+from marft_envs.task import PublicProblem
 from marft_envs.team.role import Role
 from marft_envs.team.tools import ToolFault, answer_call, find_call
 from marft_envs.transcript import Turn
@@ -39,7 +41,7 @@ def repair(action: str, limit: int) -> tuple[str, dict[str, Any]]:
     return action, flags
 
 
-def tool_turns(agent: str, role: Role, text: str, rounds: Rounds) -> tuple[list[Turn], str]:
+def tool_turns(agent: str, role: Role, text: str, rounds: Rounds, problem: PublicProblem) -> tuple[list[Turn], str]:
     """Run the tool call of a message.
 
     Args:
@@ -47,6 +49,7 @@ def tool_turns(agent: str, role: Role, text: str, rounds: Rounds) -> tuple[list[
         role: Its role.
         text: The message.
         rounds: The present round, with the tool calls and results of the agent's turn so far.
+        problem: The problem.
 
     Returns:
         The call and its result, or the call and a fault ("" for none). No turns if the message has no tool call, or
@@ -58,7 +61,8 @@ def tool_turns(agent: str, role: Role, text: str, rounds: Rounds) -> tuple[list[
         return [], ""
     call = Turn(rounds.number, agent, text, "call")
     try:
-        result = as_utf8(answer_call(body, role.tools))
+        own = {agent: problem.private[agent]} if agent in problem.private else {}
+        result = as_utf8(answer_call(body, role.tools, replace(problem, private=own)))
     except ToolFault as fault:
         return [call], f"{agent}: {fault}"
     return [call, Turn(rounds.number, agent, result, "result")], ""

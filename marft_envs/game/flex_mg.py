@@ -385,7 +385,7 @@ class FlexMG(AECBookkeeping):
     def _called_tool(self, agent: str, role: Role, text: str) -> bool:
         """Run the reply's tool call and return True; False if it has none, or the role has no calls left."""
         rounds = self._rounds
-        turns, fault = actions.tool_turns(agent, role, text, rounds)
+        turns, fault = actions.tool_turns(agent, role, text, rounds, self._public)
         if not turns:
             rounds.tool_turns = []
             return False

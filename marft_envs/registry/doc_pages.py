@@ -49,6 +49,7 @@ def _argument_lines(registration: Registration) -> list[str]:
         *lines,
         f'* `team`: {teams}, each also with the suffix "_anonymous"; a .yaml file; or a `marft_envs.Team`.',
         "* `dependency`, `stop`: the dependency function D and the stop rule, in place of the team's own.",
+        *([f"* `rounds={registration.rounds}`: the largest number of rounds."] if registration.rounds != 1 else []),
         f"* {', '.join(f'`{argument}`' for argument in GAME_PARAMETERS)}: arguments of the game. The page of this "
         "environment lists their values, as does `help(marft_envs.FlexMG)`.",
     ]

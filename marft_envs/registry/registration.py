@@ -37,6 +37,7 @@ class Registration:
         name: The environment's name with its version, ``coins_v0``.
         task: The Task class.
         team: The default team, by name or as a Team.
+        rounds: The default number of rounds.
         instructions: The description of the task in the instructions of preset teams.
         page: The class's docstring, which is the doc page.
     """
@@ -44,6 +45,7 @@ class Registration:
     name: str
     task: type[Task]
     team: str | Team
+    rounds: int
     instructions: str
     page: str
 
@@ -54,12 +56,14 @@ class Registration:
         members = choose_team(
             self.team if team is None else team, preset_teams(neutral_instructions(self.instructions))
         )
+        arguments = {"rounds": self.rounds, **arguments}
         return make_game(self.name, self.task, members, arguments, dependency=dependency, stop=stop)
 
     def signature(self) -> inspect.Signature:
         """Return the signature of ``env()`` with all arguments, for help() and editors."""
         own = [p.replace(kind=p.KEYWORD_ONLY) for p in task_parameters(self.task).values()]
-        return inspect.Signature([*_TEAM_PARAMETERS, *own, *GAME_PARAMETERS.values()])
+        game = {**GAME_PARAMETERS, "rounds": GAME_PARAMETERS["rounds"].replace(default=self.rounds)}
+        return inspect.Signature([*_TEAM_PARAMETERS, *own, *game.values()])
 
 
 def check_registration(name: str, version: int, task: type[Task]) -> None:

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from pettingzoo import AECEnv
 
-from marft_envs.arguments import did_you_mean, expected_one_of
+from marft_envs.arguments import check_integer, did_you_mean, expected_one_of
 from marft_envs.registry import entry_points
 from marft_envs.registry.module_finder import fill_module, install_finder
 from marft_envs.registry.pettingzoo_and_gymnasium import register_in_libraries
@@ -39,7 +39,7 @@ class UnknownEnvironment(ValueError):
 
 
 def register(
-    name: str, *, version: int = 0, team: str | Team = "solo", instructions: str = ""
+    name: str, *, version: int = 0, team: str | Team = "solo", rounds: int = 1, instructions: str = ""
 ) -> Callable[[TaskClass], TaskClass]:
     """Return a class decorator that registers a Task as the environment ``<name>_v<version>``.
 
@@ -50,12 +50,16 @@ def register(
         name: Lower-case letters, digits and ``_``, without the version.
         version: Raise it with every change that can affect learning.
         team: The default team: a preset by name ("solo", "duo", ...) or a Team of your own.
+        rounds: The default number of rounds of an episode.
         instructions: The description of the task in the instructions of preset teams; by default the first paragraph
             of the class's docstring.
 
     Raises:
         RegistrationError: The name, the version, the class or the team cannot be registered.
+        TypeError, ValueError: ``rounds`` is not an integer of at least 1.
     """
+
+    check_integer("rounds", rounds, 1)
 
     def decorate(task: TaskClass) -> TaskClass:
         check_registration(name, version, task)
@@ -72,7 +76,7 @@ def register(
         _check_free(full, task)
         task.name, task.version = name, version
         task.problem = with_index_check(task.problem)  # type: ignore[method-assign,assignment]
-        _REGISTERED[full] = Registration(full, task, team, description, page)
+        _REGISTERED[full] = Registration(full, task, team, rounds, description, page)
         module = sys.modules.get(task.__module__)
         if module is not None and task.__module__ == f"marft_envs.{full}":
             fill_module(module, full, _REGISTERED.__getitem__)

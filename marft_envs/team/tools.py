@@ -9,16 +9,21 @@ agent. A tool that fails raises ``ToolFault``, and the episode is not graded.
 from __future__ import annotations
 
 import ast
+import inspect
 import json
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 from marft_envs.arguments import check_callable, check_nonempty
+from marft_envs.task import PublicProblem
 
 _TYPES: dict[str, type | tuple[type, ...]] = {"string": str, "integer": int, "number": (int, float), "boolean": bool}
+
+
+_PROBLEM = "problem"
 
 
 class ToolFault(RuntimeError):
@@ -34,7 +39,10 @@ class Tool:
         description: One line for the agent.
         parameters: The type of each parameter: "string", "integer", "number" or "boolean". All are required.
         function: Called with the parameters as keyword arguments. The agent reads ``str`` of the result. ValueError
-            reports bad arguments to the agent; any other exception is a fault.
+            reports bad arguments to the agent; any other exception is a fault. If it has a further argument named
+            ``problem``, it also gets the problem as a ``PublicProblem``: as the calling agent sees it, without the
+            gold, the notes, and the private parts of other agents.
+        reads_problem: Whether the function gets the problem.
 
     Raises:
         TypeError, ValueError: A field is wrong; the message names it.
@@ -44,6 +52,7 @@ class Tool:
     description: str
     parameters: Mapping[str, str]
     function: Callable[..., Any]
+    reads_problem: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         check_nonempty("Tool name", self.name)
@@ -55,19 +64,26 @@ class Tool:
         wrong = {k: v for k, v in self.parameters.items() if v not in _TYPES}
         if wrong:
             raise ValueError(f"tool {self.name!r} parameters {wrong}: expected types {', '.join(_TYPES)}")
-        check_callable("Tool function", self.function, tuple(self.parameters), keywords=True, classes=True)
+        reads_problem = _PROBLEM not in self.parameters and _PROBLEM in _argument_names(self.function)
+        object.__setattr__(self, "reads_problem", reads_problem)
+        expected = (*self.parameters, *([_PROBLEM] if reads_problem else []))
+        check_callable("Tool function", self.function, expected, keywords=True, classes=True)
 
-    def run(self, arguments: Any) -> str:
+    def run(self, arguments: Any, problem: PublicProblem) -> str:
         """Return the result as a string, or "error: ..." for invalid arguments.
+
+        Args:
+            arguments: The arguments of the call, as the agent wrote them.
+            problem: The problem, as the agent sees it.
 
         Raises:
             ToolFault: The function raised an exception other than ValueError.
         """
-        problem = self._argument_error(arguments)
-        if problem:
-            return f"error: {problem}"
+        wrong = self._argument_error(arguments)
+        if wrong:
+            return f"error: {wrong}"
         try:
-            return str(self.function(**arguments))
+            return str(self.function(**arguments, **({_PROBLEM: problem} if self.reads_problem else {})))
         except ValueError as refusal:
             return f"error: {refusal}"
         except Exception as fault:  # a failing tool is a fault, not a wrong answer
@@ -84,6 +100,14 @@ class Tool:
         return ""
 
 
+def _argument_names(function: Callable[..., Any]) -> tuple[str, ...]:
+    """Return the names of a function's arguments; nothing for a built-in function without a signature."""
+    try:
+        return tuple(inspect.signature(function).parameters)
+    except (ValueError, TypeError):
+        return ()
+
+
 def find_call(text: str) -> str | None:
     """Return the content of the first tool call in a reply, None if there is none."""
     # str.partition takes linear time; a regular expression would search for the end tag from every start tag.
@@ -92,12 +116,13 @@ def find_call(text: str) -> str | None:
     return body if closed else None
 
 
-def answer_call(body: str, tools: tuple[Tool, ...]) -> str:
+def answer_call(body: str, tools: tuple[Tool, ...], problem: PublicProblem) -> str:
     """Run a tool call and return the string that the agent reads.
 
     Args:
         body: The content of the call, as ``find_call`` returns it.
         tools: The tools of the agent.
+        problem: The problem, as the agent sees it.
 
     Returns:
         The result of the tool, or "error: ..." for an invalid call.
@@ -112,7 +137,7 @@ def answer_call(body: str, tools: tuple[Tool, ...]) -> str:
         return 'error: write the call as JSON: {"name": ..., "arguments": {...}}'
     for tool in tools:
         if tool.name == name:
-            return tool.run(arguments)
+            return tool.run(arguments, problem)
     return f"error: there is no tool {name!r:.80}. Your tools are: {', '.join(t.name for t in tools)}"
 
 

@@ -1,6 +1,7 @@
 """Registration of a Task class, the ways to make its environment, and errors of both."""
 
 import importlib
+import inspect
 import pickle
 import shutil
 import subprocess
@@ -82,6 +83,15 @@ def test_the_default_instructions_are_the_first_paragraph_of_the_docstring():
     register("echo", version=1, team=Team({"speaker_0": Role("Hm.")}))(Echo)
     assert marft_envs.echo_v1.raw_env().team.agents == ("speaker_0",)
     assert marft_envs.echo_v1.raw_env(team="trio").team.agents == ("planner_0", "reasoner_0", "actor_0")
+
+
+def test_a_task_can_have_a_default_number_of_rounds():
+    register("echo", team="duo", rounds=3)(Echo)
+    assert marft_envs.echo_v0.env().unwrapped.rounds == 3 and marft_envs.echo_v0.env(rounds=1).unwrapped.rounds == 1
+    assert inspect.signature(marft_envs.echo_v0.env).parameters["rounds"].default == 3
+    assert "`rounds=3`" in marft_envs.echo_v0.__doc__
+    with pytest.raises(ValueError, match="rounds=0: expected"):
+        register("echo", rounds=0)
 
 
 def test_the_page_has_agents_arguments_and_the_docstring():

@@ -4,8 +4,10 @@ import time
 
 import pytest
 
-from marft_envs import Role
-from marft_envs.team.tools import CALCULATOR, Tool, calculate, find_call
+import marft_envs
+from marft_envs import Role, Team, Tool
+from marft_envs.task import PublicProblem
+from marft_envs.team.tools import CALCULATOR, calculate, find_call
 from tests.marft_envs.team.say_yes import call, game
 
 
@@ -48,6 +50,34 @@ def test_the_agent_reads_the_result_of_a_call_and_acts_again():
     assert g.agent_selection == "b_0"
     assert [m["content"] for m in g.observe("b_0")["messages"]][-1] == "It is 42."
     assert [t.kind for t in g.transcript] == ["call", "result", "say"]
+
+
+def test_a_tool_can_read_the_problem_as_its_agent_sees_it():
+    """Neither the gold nor the private part of another agent."""
+    seen = []
+
+    def look(problem, word):
+        seen.append(problem)
+        return f"{word} in {problem.prompt}"
+
+    tool = Tool("look", "looks", {"word": "string"}, look)
+    assert tool.reads_problem and not CALCULATOR.reads_problem
+    team = Team({"a_0": Role(tools=(tool,)), "b_0": Role(answers=True)})
+    env = marft_envs.math_v0.env(dataset="relay", team=team)
+    env.reset(seed=0)
+    problem = env.unwrapped.problem
+    assert set(problem.private) == {"a_0", "b_0"}
+    env.step('<tool_call>{"name": "look", "arguments": {"word": "sum"}}</tool_call>')
+    assert seen == [PublicProblem(problem.index, problem.prompt, {"a_0": problem.private["a_0"]})]
+    assert env.observe("a_0")["messages"][-1]["content"] == f"sum in {problem.prompt}"
+
+
+def test_an_argument_named_problem_is_the_agents_own():
+    tool = Tool("echo", "returns the text", {"problem": "string"}, lambda problem: problem)
+    assert not tool.reads_problem
+    g = game({"a_0": Role(tools=(tool,)), "b_0": Role(answers=True)})
+    g.step('<tool_call>{"name": "echo", "arguments": {"problem": "mine"}}</tool_call>')
+    assert g.transcript[-1].text == "mine"
 
 
 def test_lone_surrogates_in_a_result_are_replaced():
