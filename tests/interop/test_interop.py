@@ -1,10 +1,10 @@
-"""Episodes through the PettingZoo wrappers of RLlib and tianshou, and grading in Ray actors.
+"""Episodes through the wrappers of RLlib, tianshou, TorchRL and SuperSuit, and grading in Ray actors.
 
     python -m pytest -m interop tests/interop
 
 Each library has a virtual environment of its own, because its pinned versions conflict with ours. The environments
-(0.8 GB for RLlib, 0.6 GB for Ray, 1.5 GB for tianshou, which needs torch) are created once, as .venv-interop-* in the
-root of the repository or in the folder that the environment variable MARFT_INTEROP names.
+(0.8 GB for RLlib, 0.6 GB for Ray, 1.5 GB each for tianshou and TorchRL, which need torch) are created once, as
+.venv-interop-* in the root of the repository or in the folder that the environment variable MARFT_INTEROP names.
 """
 
 import json
@@ -23,6 +23,8 @@ PACKAGES = {
     "rllib": ["ray[rllib]==2.60.0", "gymnasium==1.2.2", "pettingzoo==1.27.0"],
     "ray": ["ray[default]==2.60.0", "math-verify==0.9.0", "gymnasium==1.4.0", "pettingzoo==1.27.0"],
     "tianshou": ["tianshou==2.0.1", "torch==2.13.0", "pettingzoo==1.27.0"],
+    "torchrl": ["torchrl==0.14.1", "torch==2.13.0", "gymnasium==1.4.0", "pettingzoo==1.27.0"],
+    "supersuit": ["supersuit==3.11.0", "gymnasium==1.4.0", "pettingzoo==1.27.0"],
 }
 """torch is pinned so that pip takes the CPU build; ray[rllib] itself pins gymnasium 1.2.2."""
 TEAM = ["planner_0", "reasoner_0", "actor_0"]
@@ -76,3 +78,17 @@ def test_both_graders_work_in_ray_actors():
     assert report["wrong"] == {name: [] for name in ("plain", "async", *(f"threads {n}" for n in range(4)))}
     assert report["servers"] >= 3
     assert report["left"] == []
+
+
+def test_torchrl_plays_an_episode_of_one_agent_with_text_observations():
+    report = run_script("torchrl")
+    assert (report["observation"], report["reward"], report["done"]) == ("str", 1.0, True)
+    assert report["messages"] == report["pettingzoo"] == "ValueError"
+
+
+def test_supersuit_wraps_rewards_actions_and_observations():
+    report = run_script("supersuit")
+    duo = ("reasoner_0", "actor_0")
+    assert report["clip_reward"] == dict.fromkeys(duo, 0.5) and report["reward_lambda"] == dict.fromkeys(duo, 3.0)
+    assert report["action_lambda"] == "ABC" and report["observation_lambda"] == dict.fromkeys(duo, 1.0)
+    assert report["arrays"] == ["AssertionError"] * 3
