@@ -96,7 +96,10 @@ class RunProgress:
             self._skipped = self._skipped | {reason} if reason and self._skipped is not None else None
             average = self._seconds_per_update
             self._seconds_per_update = seconds if average is None else 0.8 * average + 0.2 * seconds
-            self._reporter.update(row["update"], self._update(row))
+            if row["update"] == self.updates:  # the end of training stays on the screen and in a log
+                self.line(f"update {self.updates}/{self.updates}: {self._update(row)}")
+            else:
+                self._reporter.update(row["update"], self._update(row))
 
     def close(self) -> None:
         """Remove the bar, and warn if no batch trained a policy."""

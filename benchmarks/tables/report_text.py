@@ -138,12 +138,14 @@ def _course(figures: Summary) -> str:
 def _unscored(figures: Summary) -> str:
     """Return the shares of NO_ANSWER among answers and of NOT_GRADED among items and training episodes."""
     rows = [
-        [mode, arm, str(block["graded"]), _share(block["no_answer"], block["answers"]),
-         _share(block["not_graded"], block["graded"] + block["not_graded"]), _training_faults(figures, arm)]
+        [mode, arm, str(block["answers"]), _share(block["no_answer"], block["answers"]),
+         str(block["graded"] + block["not_graded"]), _share(block["not_graded"], block["graded"] + block["not_graded"]),
+         _training_faults(figures, arm)]
         for mode, arm, block in arms_of(figures)
     ]  # fmt: skip
-    headings = ["mode", "arm", "items", "NO_ANSWER", "NOT_GRADED", "NOT_GRADED in training"]
-    title = "Answers of the final evaluations, all seeds: % (count)"
+    headings = ["mode", "arm", "answers", "NO_ANSWER", "items", "NOT_GRADED", "NOT_GRADED in training"]
+    title = "Final evaluations, all seeds: NO_ANSWER in % of the answers (count), NOT_GRADED in % of the items and\n"
+    title += "of the training episodes. An item has an answer of each answering agent"
     return f"{title}\n{table(headings, rows, keys=2)}" if rows else ""
 
 

@@ -3,6 +3,9 @@
     python -m tests.mutations            # all of them, two at a time
     python -m tests.mutations clip gate  # those whose name contains one of the words
 
+Duration: a mutation takes as long as the tests that must catch it, and its line says how long; after 300 s they are
+stopped, and it is not caught. All of them take the sum of these times, divided by --jobs.
+
 Exit codes: 0, every mutation is caught; 1, one is not caught or does not apply, or a test fails without any mutation;
 2, a wrong option.
 """
@@ -28,7 +31,9 @@ LIMIT_S = 300.0  # for the tests of one mutation; a fault may loop for ever
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command and return its exit code."""
-    parser = argparse.ArgumentParser(prog="python -m tests.mutations", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.mutations", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("words", nargs="*", help="run the mutations whose name contains one of these words")
     parser.add_argument("--jobs", type=int, default=2, help="mutations at a time (default: 2)")
     options = parser.parse_args(arguments)

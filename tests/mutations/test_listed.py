@@ -4,6 +4,7 @@ import ast
 
 import pytest
 
+from tests.mutations.__main__ import main
 from tests.mutations.listed import ROOT, Mutation, load
 
 
@@ -16,6 +17,13 @@ def test_a_mutation_applies_to_the_code(mutation):
         path, _, name = test.partition("::")
         assert (ROOT / path).exists(), f"{test}: there is no such file"
         assert not name or f"def {name}(" in (ROOT / path).read_text(), f"{test}: there is no such test"
+
+
+def test_help_has_the_exit_codes_and_the_duration(capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["--help"])
+    text = capsys.readouterr().out
+    assert end.value.code == 0 and "Exit codes: 0, " in text and "Duration: " in text
 
 
 def test_names_differ():

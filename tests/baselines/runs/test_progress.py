@@ -2,6 +2,8 @@
 
 import io
 
+import pytest
+
 from baselines.runs.progress import Reporter, RunProgress
 
 TRAIN = {
@@ -35,6 +37,18 @@ def test_plain_lines_where_there_is_no_terminal():
         "    with a_0's messages shuffled -50.0%\n"
         "update 3/10: nothing graded, lam_in 1.00, kl 0.010, skipped: no graded episode, 2.0 s, 00:14 left\n"
     )
+
+
+@pytest.mark.parametrize("stream", [io.StringIO, Terminal])
+def test_the_last_update_is_always_printed(stream):
+    """Also within the interval between two status lines, and on a terminal, where the bar is erased."""
+    out = stream()
+    progress = RunProgress(4, out, interval_s=60.0)
+    for row in (TRAIN, {**TRAIN, "update": 4}, {**EVAL, "update": 4}):
+        progress.row(row)
+    progress.close()
+    last = "update 4/4: reward 0.500, lam_in 1.00, kl 0.010, 2.0 s, 00:00 left\n"
+    assert last in out.getvalue() and "update 3/4" not in out.getvalue()
 
 
 def test_plain_status_lines_are_rate_limited():
