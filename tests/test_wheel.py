@@ -66,7 +66,10 @@ TRAIN = """
 from baselines.train import RunConfig, train
 rows = []
 numbers = {"updates": 1, "episodes": 8, "evaluation_items": 4}
-train(RunConfig(arm="marft", task="relay", environment_arguments={"dataset": "relay"}, **numbers), rows.append)
+config = RunConfig(arm="marft", task="relay", environment_arguments={"dataset": "relay"}, **numbers)
+train(config, rows.append, folder="run")
+from baselines import evaluate, export
+assert (evaluate.main(["run"]), export.main(["run", "--out", "team"])) == (0, 0)
 print(len([row for row in rows if row["kind"] == "train"]))
 """
 FOUR_BIT = """

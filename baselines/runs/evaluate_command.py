@@ -114,9 +114,7 @@ def trained(options: argparse.Namespace, team: LoadedTeam, dataset: str | None) 
     """Return a loaded team on one data set; None for that of its run."""
     config = config_of_run(options, team.config, dataset)
     name = f"{options.run} ({config.arm} after update {team.update}, {config.model})"
-    return Contestant(
-        name, config, team.update, heldout_runner(config), team.policy, team.sampler, team.team.placement
-    )
+    return Contestant(name, config, team.update, heldout_runner(config), team.policy, team.sampler, team.team.placement)
 
 
 def config_of_run(options: argparse.Namespace, config: RunConfig, dataset: str | None) -> RunConfig:

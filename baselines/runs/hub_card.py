@@ -249,9 +249,10 @@ class Card:
         config, learner = self.config, self.config.learner()
         lora = f", LoRA of rank {config.lora.rank} and alpha {config.lora.alpha}" if config.tuning == "lora" else ""
         return (
-            f"## Training\n\n{self.checkpoint.update} updates of {config.episodes} episodes, seed {config.seed}, learning "
-            f"rate {learner.learning_rate:g}, sampled at temperature {config.decoding.temperature:g} with at most "
-            f"{self.checkpoint.manifest['max_new_tokens']} new tokens per reply{lora}. `manifest.json` has every setting."
+            f"## Training\n\n{self.checkpoint.update} updates of {config.episodes} episodes, seed {config.seed}, "
+            f"learning rate {learner.learning_rate:g}, sampled at temperature {config.decoding.temperature:g} with at "
+            f"most {self.checkpoint.manifest['max_new_tokens']} new tokens per reply{lora}. `manifest.json` has every "
+            "setting."
         )
 
     def _licence_text(self) -> str:

@@ -1,9 +1,9 @@
 """Export of a trained team: a folder that stands alone, and its upload to the Hugging Face hub.
 
-    README.md                model card, with the metadata that the hub reads
-    manifest.json            settings, agents, base models and SHA-256 of each file; ``load_team`` reads it
-    team.yaml                roles, instructions and D
-    adapters/<agent>/        weights in peft's format, tokenizer and chat template
+README.md                model card, with the metadata that the hub reads
+manifest.json            settings, agents, base models and SHA-256 of each file; ``load_team`` reads it
+team.yaml                roles, instructions and D
+adapters/<agent>/        weights in peft's format, tokenizer and chat template
 """
 
 from __future__ import annotations
@@ -184,7 +184,8 @@ def push(folder: Path, repository: str, *, private: bool = False) -> str:
             raise ConnectionError("HF_HUB_OFFLINE is set")
         api = HfApi()
         api.create_repo(repository, private=private or None, exist_ok=True)
-        done = api.upload_folder(repo_id=repository, folder_path=folder, commit_message=f"Team exported to {folder.name}")
+        message = f"Team exported to {folder.name}"
+        done = api.upload_folder(repo_id=repository, folder_path=folder, commit_message=message)
     except Exception as error:  # the hub client raises errors of several HTTP libraries
         raise RunError(
             f"{folder} is complete, but was not pushed to {repository} ({type(error).__name__}: {first_line(error)}): "

@@ -57,7 +57,7 @@ def test_missing_answers_and_missing_verdicts_are_shares():
     # 1 of 40 answers in each of 3 seeds; 2 of 12 items; 60 of 640 training episodes.
     assert "2.5 (3)" in text and "16.7 (6)" in text and "9.4 (60)" in text
     # Each share is right of the number that it is a share of: 3 x 40 answers, 3 x 12 items.
-    assert "  sampled  ippo      120    2.5 (3)     36    16.7 (6)                9.4 (60)\n" in text
+    assert "  sampled  ippo       120    2.5 (3)     36    16.7 (6)                9.4 (60)\n" in text
 
 
 def test_other_code_in_a_later_session_is_noted():
