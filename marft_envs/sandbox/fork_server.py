@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import weakref
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -82,15 +83,15 @@ class ForkServer:
         # Not -I, which ignores the environment: it must fix the hash seed, so that sets have the same order and a
         # program the same verdict in every run.
         command = [sys.executable, "-P", "-s", "-S", "-X", "utf8", str(_START)]
-        command += [level, str(server_end.fileno()), str(packages or ""), str(os.getpid())]
         with contextlib.ExitStack() as on_error:
             on_error.callback(self._control.close)
-            with server_end:
+            with server_end, _handle_of_this_process() as caller:
+                command += [level, str(server_end.fileno()), str(packages or ""), str(caller)]
                 self._process = subprocess.Popen(
                     command,
                     env=_ENVIRONMENT,
                     cwd="/",
-                    pass_fds=[server_end.fileno()],
+                    pass_fds=[server_end.fileno(), caller],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
@@ -179,6 +180,16 @@ class ForkServer:
         """Close the socket in a forked copy of this process. The server belongs to the original process."""
         self._control.close()
         self._process.returncode = 0  # otherwise Popen would wait for a process that is not a child
+
+
+@contextlib.contextmanager
+def _handle_of_this_process() -> Iterator[int]:
+    """Open a pidfd of this process, from which another process learns when this one ends."""
+    handle = os.pidfd_open(os.getpid())
+    try:
+        yield handle
+    finally:
+        os.close(handle)
 
 
 _ALL: weakref.WeakSet[ForkServer] = weakref.WeakSet()

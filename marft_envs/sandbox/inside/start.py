@@ -1,4 +1,4 @@
-"""Entry point of the fork server: ``python -P -s -S start.py LEVEL CONTROL_FD PACKAGES CALLER``.
+"""Entry point of the fork server: ``python -P -s -S start.py LEVEL CONTROL_FD PACKAGES CALLER_FD``.
 
 1. Raise the stack limit and execute this file again, because the kernel sets the size of the stack at exec.
 2. Load this folder as the package ``marft_inside``.
@@ -36,21 +36,21 @@ def main() -> None:
         _start_again()
     control = socket.socket(fileno=int(control_fd))
     try:
-        caller_process = os.pidfd_open(int(caller))
         confinement, serve, scratch = _prepare(level, Path(packages) if packages else None)
     except BaseException as error:
         control.send(f"{type(error).__name__}: {error}".encode()[:2000])
         return
     os.environ.clear()  # not before: the libraries of numpy read there that they must not start threads
     control.send(b"ready")
-    serve(control, caller_process, confinement, scratch)
+    serve(control, int(caller), confinement, scratch)
 
 
 def _start_again() -> None:
     hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
     soft = _STACK if hard == resource.RLIM_INFINITY else min(_STACK, hard)
     resource.setrlimit(resource.RLIMIT_STACK, (soft, hard))
-    os.set_inheritable(int(sys.argv[2]), True)
+    for descriptor in (sys.argv[2], sys.argv[4]):
+        os.set_inheritable(int(descriptor), True)
     os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:], "again"], dict(os.environ))
 
 
