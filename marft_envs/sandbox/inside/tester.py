@@ -13,7 +13,6 @@ import collections
 import copy
 import decimal
 import fractions
-import hashlib
 import importlib
 import math
 import os
@@ -58,10 +57,10 @@ def run_tests(spec: dict[str, Any], channel: Channel) -> str:
         random and known only to the caller and to this process.
     """
     peer = Peer(channel)
-    seed = hashlib.sha256(f"{spec['function']}\n{spec['source']}".encode("utf-8", "surrogatepass")).digest()
+    seed = f"{spec['function']}\n{spec['source']}".encode("utf-8", "surrogatepass")
     random.seed(seed)  # noqa: TID251 - the tests draw from it
     if "numpy" in sys.modules:
-        sys.modules["numpy"].random.seed(list(seed))
+        sys.modules["numpy"].random.seed(random.Random(seed + b"numpy").getrandbits(32))
     result = ""
     try:
         tree = ast.parse(spec["source"], _FILE)

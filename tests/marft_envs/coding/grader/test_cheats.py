@@ -72,9 +72,9 @@ CHEATS = {
     "class_itself": "class f(int): pass",
     "raw_frames": "import os\ndef f(x):\n    os.write(3, (0x7fffffff).to_bytes(4, 'big') + b'x' * 99)\n    return 1",
     "short_frames": "import os\nos.write(3, b'\\x00\\x00\\x00\\x02[]' * 99)\ndef f(x): return 1",
-    "forged_object": "import os\ndef f(x):\n    m = b'[\"value\", {\"object\": [\"int\", 0]}, []]'\n"
+    "forged_object": "import os\ndef f(x):\n    m = b'{\"value\": {\"tuple\": [\"value\", {\"yours\": 0}]}, \"nodes\": [], \"objects\": {}, \"forgotten\": []}'\n"
     "    os.write(3, len(m).to_bytes(4, 'big') + m)\n    os._exit(0)",
-    "forged_changes": "import os\ndef f(x):\n    m = b'[\"value\", 0, [[0, 41]]]'\n"
+    "forged_changes": "import os\ndef f(x):\n    m = b'{\"value\": {\"tuple\": [\"value\", 0]}, \"nodes\": [[2, null, [41]]], \"objects\": {}, \"forgotten\": []}'\n"
     "    os.write(3, len(m).to_bytes(4, 'big') + m)\n    os._exit(0)",
     "closes_the_channel": "import os\ndef f(x): os.close(3)",
     "token_on_4": "import os\ndef f(x):\n    try: os.write(4, b'0' * 32)\n    except OSError: pass\n    return 0",
