@@ -45,7 +45,10 @@ def is_word(letters: str) -> bool:
     One or two letters, three that are often used together as variables (xyz, klm), and three in alphabetical order
     are products.
     """
-    return not (_PRODUCT_LETTERS.fullmatch(letters) or (len(letters) == 3 and list(letters) == sorted(letters)))
+    return not (
+        _PRODUCT_LETTERS.fullmatch(letters)
+        or (len(letters) == 3 and list(letters.casefold()) == sorted(letters.casefold()))
+    )
 
 
 def tokens_of(text: str) -> list[tuple[str, str]]:

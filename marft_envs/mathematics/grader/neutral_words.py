@@ -57,7 +57,7 @@ jobs joggers jokers jokes jugs juice juices jumpers jumps juniors kangaroos kern
 kilobytes kilograms kilometers kilos kilowatts kindergartners kinds kings kitchens kits kittens kiwis knick-knacks
 knicks knives knots koalas ladders ladies ladybugs lakes lambs lamps lanes laps laptops lattes lawns lawyers layers
 leads legos legs leis lemons leopards lessons letters levels licks lightbulbs lighters lights ligs lilacs lilies
-limbs limes lines lineups links lions lists liters lizards llamas loads loaves loggers logs lollipops lunches lychees
+limbs limes lines lineups links lions lists liters lizards llamas loads loaves loggers lollipops lunches lychees
 macarons macaroons machines magazines maggots magnets magpies mails males mambas managers mangoes mangos marathons
 marbles marigolds markers marks marshmallows mascots masks matchboxes matches matchsticks mathematicians matrices
 mats meals measures meatballs medals medians meerkats megabits megabytes melons members memos men messages meters
@@ -103,14 +103,13 @@ tests tetras textbooks texts things third-graders thorns three-pointers throws t
 tiles time-outs tins tips tires tissues toads toddlers toenails toes toilets tokens tomatoes tonnes tons tools
 toothbrushes toothpicks toppings tops touchdowns tourists tours towels towers towns toys tractors trains transistors
 trays treasures treatments treats trees triangles tricks tricycles tries trikes trips trolls trombones trophies
-trouts truckloads trucks truffles trumpets tubes tubs tulips tumblers tune-ups turkeys turtles twigs twos types
-typists umbrellas uncles unicorns uniforms units urns utensils vacations vaccines values vampires vans vases
-vegetables vehicles vents venues vertices vessels vets vibrations videos viewers vines violins visitors visits vlogs
-volumes volunteers voters votes vowels waiters waits wallops walls walnuts wands washers washes watches water
-watermelons watts ways weasels websites wedges weeds weekdays weekends weeks weights werewolves whales wheat wheels
-whiskers whistlers whiteboards widgets wigs windows wings winners wipes wolves wombats women woodblocks words
-work-days workdays workers worksheets worms wrappers yaps yards years yields yogurts yolks zebras zits zombies
-zucchinis
+trouts truckloads trucks truffles trumpets tubes tubs tulips tumblers tune-ups turkeys turtles twigs types typists
+umbrellas uncles unicorns uniforms units urns utensils vacations vaccines values vampires vans vases vegetables
+vehicles vents venues vertices vessels vets vibrations videos viewers vines violins visitors visits vlogs volumes
+volunteers voters votes vowels waiters waits wallops walls walnuts wands washers washes watches water watermelons
+watts ways weasels websites wedges weeds weekdays weekends weeks weights werewolves whales wheat wheels whiskers
+whistlers whiteboards widgets wigs windows wings winners wipes wolves wombats women woodblocks words work-days
+workdays workers worksheets worms wrappers yaps yards years yields yogurts yolks zebras zits zombies zucchinis
 """
 _SINGULAR = frozenset(
     ["person", "child", "man", "woman", "foot", "goose", "mouse", "tooth", "ox", "profit", "degree", "rad", "radian"]

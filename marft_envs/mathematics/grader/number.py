@@ -274,7 +274,10 @@ def is_neutral_phrase(text: str) -> bool:
         return False
     if not all(is_unit_word(word) or (len(word) > 1 and is_neutral(word)) or word == "a" for word in words):
         return False
-    return is_unit_word(words[-1]) or is_noun(words[-1]) or words[-1].lower() in _ENDINGS
+    last = words[-1].lower()
+    if last in ("square", "cubic", "cube"):  # "5 square" may be 25
+        return False
+    return is_unit_word(words[-1]) or is_noun(last) or last in _ENDINGS
 
 
 def is_counted_thing(text: str) -> bool:

@@ -18,6 +18,7 @@ from marft_envs.mathematics.grader.tree_value import (
     integer,
     signed_power,
     signed_root,
+    symbols,
     whole_number,
 )
 
@@ -110,7 +111,10 @@ class Modular:
         if node == ("const", "i"):
             return self.root_of_minus_one
         if kind == "pow":
-            return self._power(self.run(node[1], point), integer(node[2], point))
+            base, exponent = self.run(node[1], point), integer(node[2], point)
+            if base == 0 and symbols(node[2]):  # 0^n is 0 at almost all points, and not at n = 0
+                raise Unknown("a power of zero")
+            return self._power(base, exponent)
         if kind == "binom" and node[2][0] == "num" and node[2][1].denominator == 1 and node[1][0] != "num":
             return self._binomial(self.run(node[1], point), int(node[2][1]))
         if kind in ("fact", "fact2", "binom"):

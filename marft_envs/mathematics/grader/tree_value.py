@@ -257,6 +257,8 @@ class Reals:
         """Evaluate powers, roots and logarithms of operands a and b with errors ea and eb."""
         if kind == "pow":
             if a == 0 and ea == 0:
+                if symbols(node[2]):  # 0^n is 0 at almost all points, and not at n = 0
+                    raise Unknown("a power of zero")
                 return self._power_of_zero(b)
             value = self.power(a, b, node)
             if abs(b) > eb and abs(b) < self.eps * 10**20:  # 2^(10^-80) is 1 with 60 digits

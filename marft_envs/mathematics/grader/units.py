@@ -36,7 +36,9 @@ class Unit:
 def _find(word: str) -> tuple[Measures, Fraction] | None:
     """Return (measures, factor) of a word in the table, singular or plural; None for any other word."""
     lower = word.casefold()
-    names = [word, lower, lower.removesuffix("s"), lower.removesuffix("es")] if len(word) > 1 else [word, lower]
+    names = [word, lower, lower.removesuffix("s"), lower.removesuffix("es")]
+    if len(word) == 1:  # M is not a meter, but L is a liter
+        names = ["l" if word == "L" else word]
     return next((UNITS[name] for name in names if name in UNITS), None)
 
 

@@ -16,6 +16,7 @@ FUNCTIONS = {
     **{name: getattr(sympy, name) for name in ("sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh", "exp",
                                                "floor")},
 }  # fmt: skip
+MAX_CHARS = 400
 _FRACTION = re.compile(r"(?<![\d ])\\[dt]?frac ?\{(\w+)\} ?\{(\w+)\}")
 
 
@@ -24,7 +25,11 @@ def expression_of(gold):
     text = without_unit(normalize(gold), is_gold=True)[0]
     try:
         tree = parse(text)
-        return None if has(tree, "inf", "deg", "pct", "call", "fact2", "binom") else converted(tree)
+        if has(tree, "inf", "deg", "pct", "call", "fact2", "binom"):
+            return None
+        value = converted(tree)
+        sympy.latex(sympy.expand(value))  # a ValueError for numbers of more than 4,300 digits
+        return value
     except (Unreadable, KeyError, ValueError, TypeError, ZeroDivisionError):
         return None
 
@@ -67,7 +72,7 @@ def equal_forms(gold):
             sympy.latex(value, fold_short_frac=True),
             sympy.latex(sympy.together(value), mul_symbol="dot"),
         ]
-    return [form for form in dict.fromkeys(forms) if form != gold]
+    return [form for form in dict.fromkeys(forms) if form != gold and len(form) < MAX_CHARS]
 
 
 def different_forms(gold):
