@@ -45,7 +45,7 @@ def check_server(server: ForkServer) -> None:
         tcp.listen(1)
         abstract.bind(f"\0{name}")
         abstract.listen(1)
-        spec = {"role": "main", "source": _PROBE.read_text(), "prelude": False, "crlf": False}
+        spec = {"role": "main", "source": _PROBE.read_text(), "prelude": False}
         stdin = f"{secret}\n{tcp.getsockname()[1]}\n{name}\n"
         stdout, stderr = files.empty(), files.empty()
         server.begin(_LIMITS, [files.sealed(encode_spec(spec)), files.sealed(stdin.encode()), stdout, stderr])

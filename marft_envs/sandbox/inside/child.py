@@ -28,7 +28,7 @@ def run(spec: dict[str, Any]) -> None:
 
 
 def _main(spec: dict[str, Any]) -> None:
-    if spec["crlf"]:
+    if spec.get("crlf"):
         program.strip_carriage_returns()
     program.execute(spec["source"], program.new_module("__main__", spec["source"], spec["prelude"]))
 
