@@ -80,7 +80,7 @@ _BRACKETS = {
 _BRACKET = re.compile(rf"{_either(' '.join(_BRACKETS))}\s?")
 _INFIX = re.compile(r"\\(?:over|choose)(?![A-Za-z])|\\.|[{}]", re.DOTALL)
 _START = re.compile(rf"[\s$]*+(?:{_either(_START_MARKS)}(?:[\s$]|\\[,;: ])*+)++")
-_END = re.compile(rf"(?<![\s$.^_{{])[\s$.]*+(?:{_either(_END_MARKS)}[\s$.]*+)++\Z")
+_END_MARK = re.compile(_either(_END_MARKS))
 
 
 def without_layout(text: str) -> str:
@@ -124,7 +124,15 @@ def _conjugate(match: re.Match[str]) -> str:
 def _without_marks(text: str) -> str:
     r"""Drop \therefore and arrows at the start, and the end of a proof at the end."""
     start = _START.match(text)
-    return _END.sub("", text[start.end() :] if start else text)
+    text = text[start.end() :] if start else text
+    end = text.rstrip("\n\t $.")
+    # From the last command backwards: a search for the first mark of a run would take quadratic time.
+    while (at := end.rfind("\\")) >= 0 and _END_MARK.fullmatch(end, at):
+        before = end[:at].rstrip("\n\t $.")
+        if before.endswith(("^", "_", "{")):
+            break
+        text = end = before
+    return text
 
 
 def _prefix_operators(text: str) -> str:

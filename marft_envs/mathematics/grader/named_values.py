@@ -74,7 +74,7 @@ _TRIGONOMETRIC = re.compile(
 )
 
 _NOUNS = (
-    "area perimeter volume surface length width height depth sum product total number count probability chance "
+    "ans area perimeter volume surface length width height depth sum product total number count probability chance "
     "answer cost price distance speed velocity time age ages value values minimum maximum min max average mean "
     "median mode range remainder quotient difference ratio radius diameter circumference angle slope degree "
     "degrees side sides profit loss tax amount percent percentage rate weight mass result solution expected "
@@ -98,6 +98,7 @@ _NEVER_NAMES = frozenset(_NO_NAMES.split())
 _PRODUCT = re.compile(r"[a-z]{2,3}")
 _WORDS = re.compile(r"[A-Za-z]+(?:[ '-]+[A-Za-z]+){0,9}[: ]*")
 _LEAD = re.compile(r"\\text\{ ?([A-Za-z][A-Za-z ]{1,60}?)(?:\s?:|\s(?:is|are|was|equals))\s?:? ?\}\s?(?=.)")
+_LEAD_INSIDE = re.compile(r"\\text\{ ?([A-Za-z][A-Za-z ]{1,60}?)(?:\s?:|\s(?:is|are|was|equals)\b)\s?:?\s?([^{}]+)\}")
 
 
 @lru_cache(maxsize=2048)
@@ -153,9 +154,12 @@ def is_phrase(text: str) -> bool:
 
 
 def without_lead(text: str) -> str:
-    r"""Return ``\text{The area is } 12`` and ``\text{Total: } 12`` as ``12``; any other string is unchanged."""
+    r"""Return ``\text{The area is } 12`` and ``\text{Total: 12}`` as ``12``; any other string is unchanged."""
     match = _LEAD.match(text)
-    return normalize(text[match.end() :]) if match and is_phrase(match[1]) else text
+    if match:
+        return normalize(text[match.end() :]) if is_phrase(match[1]) else text
+    match = _LEAD_INSIDE.fullmatch(text)
+    return normalize(match[2]) if match and is_phrase(match[1]) else text
 
 
 def count_names(sides: tuple[str, ...], signs: tuple[str, ...]) -> int:

@@ -297,6 +297,17 @@ HOSTILE = [
     "平方" * 5_000,
     r"\cdot " * 3_000 + r"\begin{pmatrix}1\\2\end{pmatrix}",
     r"\begin{pmatrix}" * 900,
+    r"\square" * 1_900 + "x",
+    r"{1 \over 2}" * 1_200,
+    r"\text{m}" * 1_900 + "1",
+    r"\begin{cases}" + r"1 & x \\" * 400 + r"\end{cases}",
+    "x=1;" * 190,
+    "(x,y)=(1,2)," * 190,
+    "(x+y)^{12}" * 300 + "=1",
+    "x^2" * 1_300 + "<4",
+    "m+n=" * 900,
+    "1 h 2 min " * 390,
+    r"x\equiv1,\pmod" * 250,
 ]
 
 
