@@ -125,19 +125,11 @@ class RunningBatch:
 
     def admit(self, rows: Sequence[Row]) -> None:
         """Read the prompts of some rows, choose the first token of each, and add the rows to the batch."""
-        prompts = [tuple(row.request.prompt_ids) for row in rows]
+        prompts, adapters = [tuple(row.request.prompt_ids) for row in rows], [row.adapter for row in rows]
         base = [row.request.base_tokens for row in rows]
-        longest = max(row.request.sampling.max_new_tokens for row in rows)
-        # Without a cache, the model makes the kind that it needs.
-        cache = None if self._layers is None else InPlaceCache(self._layers, min(longest, _SPARE_COLUMNS))
-        first = self._read_base(prompts, base) if any(base) else self._read_shared(rows)
-        ids, gaps = left_pad([prompt[n:] for prompt, n in zip(prompts, first.tokens, strict=True)], self._pad_id)
-        if first.layers and cache is not None:
-            cache.share(first.layers, gaps, torch.tensor(first.source, device="cpu"))
-            first.layers.clear()  # those of a layer are freed as soon as they are in the cache
-        starts = gaps + max(first.tokens) - torch.tensor(first.tokens, device="cpu")
-        columns = max(first.tokens) + ids.shape[1]
-        states, cache = self._forward(ids, starts, columns, cache, [row.adapter for row in rows])
+        first = self._read_base(prompts, base) if any(base) else self._read_repeated(prompts, adapters)
+        spare = min(max(row.request.sampling.max_new_tokens for row in rows), _SPARE_COLUMNS)
+        states, cache, starts, columns = self._read(prompts, adapters, first, spare)
         for row, start in zip(rows, starts.tolist(), strict=True):
             row.start = start
         self._extend(rows, states)
@@ -177,27 +169,60 @@ class RunningBatch:
                     row.start -= unused
         return ended
 
-    def _read_shared(self, rows: Sequence[Row]) -> _First:
+    def _read(
+        self, prompts: Sequence[tuple[int, ...]], adapters: Sequence[str | None], first: _First, spare: int
+    ) -> tuple[Tensor, Any, Tensor, int]:
+        """Read prompts after their first tokens.
+
+        Returns:
+            The last hidden state of each prompt [n, H], the cache, the column in which each prompt begins [n], and the
+            number of columns.
+        """
+        # Without a cache, the model makes the kind that it needs.
+        cache = None if self._layers is None else InPlaceCache(self._layers, spare)
+        ids, gaps = left_pad([prompt[n:] for prompt, n in zip(prompts, first.tokens, strict=True)], self._pad_id)
+        if first.layers and cache is not None:
+            cache.share(first.layers, gaps, torch.tensor(first.source, device="cpu"))
+            first.layers.clear()  # those of a layer are freed as soon as they are in the cache
+        starts = gaps + max(first.tokens) - torch.tensor(first.tokens, device="cpu")
+        columns = max(first.tokens) + ids.shape[1]
+        states, cache = self._forward(ids, starts, columns, cache, adapters)
+        return states, cache, starts, columns
+
+    def _read_repeated(self, prompts: Sequence[tuple[int, ...]], adapters: Sequence[str | None]) -> _First:
+        """Read prompts that several rows have once, but for the last token, unless that would save too little."""
+        pairs = list(zip(adapters, prompts, strict=True))
+        distinct = {pair: i for i, pair in enumerate(dict.fromkeys(pairs))}
+        saved = sum(len(prompt) - 1 for prompt in prompts) - sum(len(prompt) - 1 for _, prompt in distinct)
+        if self._layers is None or saved < LEAST_SAVED or min(map(len, prompts)) == 1:
+            return self._read_shared(prompts, adapters)
+        of, firsts = [adapter for adapter, _ in distinct], [prompt[:-1] for _, prompt in distinct]
+        _, cache, _, _ = self._read(firsts, of, self._read_shared(firsts, of), 0)
+        return _First(cache.layer_states(), [len(p) - 1 for p in prompts], [distinct[pair] for pair in pairs])
+
+    def _read_shared(self, prompts: Sequence[tuple[int, ...]], adapters: Sequence[str | None]) -> _First:
         """Read the first tokens that all prompts of an adapter have in common, unless that would save too little."""
         of_adapter: dict[str | None, list[tuple[int, ...]]] = {}
-        for row in rows:
-            of_adapter.setdefault(row.adapter, []).append(tuple(row.request.prompt_ids))
+        for adapter, prompt in zip(adapters, prompts, strict=True):
+            of_adapter.setdefault(adapter, []).append(prompt)
         common = {a: min(common_prefix_length(p), min(map(len, p)) - 1) for a, p in of_adapter.items()}
         read = [adapter for adapter, tokens in common.items() if tokens]
         if self._layers is None or sum(common[a] * (len(of_adapter[a]) - 1) for a in read) < LEAST_SAVED:
-            return _First([], [0] * len(rows), [0] * len(rows))
+            return _First([], [0] * len(prompts), [0] * len(prompts))
         cache = InPlaceCache(self._layers, spare=0)
         ids, gaps = left_pad([of_adapter[a][0][: common[a]] for a in read], self._pad_id)
         self._forward(ids, gaps, ids.shape[1], cache, read)
-        source = [read.index(row.adapter) if row.adapter in read else 0 for row in rows]
-        return _First(cache.layer_states(), [common[row.adapter] for row in rows], source)
+        source = [read.index(adapter) if adapter in read else 0 for adapter in adapters]
+        return _First(cache.layer_states(), [common[adapter] for adapter in adapters], source)
 
     def _read_base(self, prompts: Sequence[tuple[int, ...]], base: Sequence[int]) -> _First:
-        """Read the first tokens of each prompt with the base alone. base: their numbers."""
+        """Read the first tokens of each prompt with the base alone, those of several rows once. base: their numbers."""
         device, longest = self._model.device, max(base)
-        firsts = [[*prompt[:n], *[self._pad_id] * (longest - n)] for prompt, n in zip(prompts, base, strict=True)]
-        block = self._model.read_prompts(torch.tensor(firsts, device=device), torch.tensor(base, device=device))
-        return _First(block.layers, list(base), list(range(len(base))))
+        firsts = [prompt[:n] for prompt, n in zip(prompts, base, strict=True)]
+        distinct = {first: i for i, first in enumerate(dict.fromkeys(firsts))}
+        ids = torch.tensor([[*first, *[self._pad_id] * (longest - len(first))] for first in distinct], device=device)
+        block = self._model.read_prompts(ids, torch.tensor([len(first) for first in distinct], device=device))
+        return _First(block.layers, list(base), [distinct[first] for first in firsts])
 
     def _forward(
         self, ids: Tensor, starts: Tensor, columns: int, cache: Any, adapters: Sequence[str | None]

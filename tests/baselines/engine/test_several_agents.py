@@ -91,3 +91,43 @@ def test_the_prefix_of_each_agent_is_read_once(monkeypatch) -> None:
     sampling = engine.decoding.sampling
     engine.generate([ChosenNumbers(agent, prompt, sampling) for agent, prompt in asked])
     assert widths == [(2, 9), (6, 1)]
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+@pytest.mark.parametrize("activated", [False, True])
+def test_a_prompt_that_several_rows_have_is_read_once(activated, mixed, monkeypatch) -> None:
+    """As in groups of episodes on one problem. Each row samples the tokens that it samples alone."""
+    policy, widths, original = policy_of("gemma3_text", activated=activated), [], RunningBatch._forward
+    sampling, random = Decoding(max_new_tokens=STEPS, temperature=0.7).sampling, np.random.default_rng(5)
+    engine = TorchEngine(policy, load_model("tiny").tokenizer, Decoding(max_new_tokens=STEPS))
+    asked = []
+    for agent in AGENTS[: 1 + mixed]:
+        for prompt in [p for p in prompts()[:3] for _ in range(3)]:
+            base = base_tokens(prompt, INVOCATION) if activated else 0
+            asked.append(ChosenNumbers(agent, prompt, sampling, base_tokens=base, numbers=random.random(STEPS)))
+    alone = [engine.generate([request])[0] for request in asked]
+
+    def forward(batch, ids, *others):
+        widths.append(tuple(ids.shape))
+        return original(batch, ids, *others)
+
+    monkeypatch.setattr("baselines.engine.running_batch.LEAST_SAVED", 30)
+    monkeypatch.setattr(RunningBatch, "_forward", forward)
+    for found, expected in zip(engine.generate(asked), alone, strict=True):
+        assert found.token_ids == expected.token_ids
+        np.testing.assert_allclose(found.logprobs, expected.logprobs, atol=1e-4)
+    if not activated:  # else the base reads them, and each row its header
+        longest = max(map(len, prompts()[:3]))
+        assert widths[:2] == [(len(asked) // 3, longest - 1), (len(asked), 1)]
+
+
+def test_the_base_reads_a_prompt_of_several_rows_once(monkeypatch) -> None:
+    policy, reads = policy_of("llama", activated=True), []
+    original = SharedBasePolicy.read_prompts
+    monkeypatch.setattr(SharedBasePolicy, "read_prompts", lambda *a: (reads.append(len(a[2])), original(*a))[1])
+    engine = TorchEngine(policy, load_model("tiny").tokenizer, Decoding(max_new_tokens=1))
+    sampling = engine.decoding.sampling
+    engine.generate(
+        [ChosenNumbers(a, p, sampling, base_tokens=base_tokens(p, INVOCATION)) for p in prompts()[:4] for a in AGENTS]
+    )
+    assert reads == [4]
