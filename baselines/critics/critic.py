@@ -43,6 +43,9 @@ class TeamCritic:
         seed: Seed of the initial weights, which are the same on every device.
         device: Device of the networks. The replay buffer is in the main memory.
 
+    Attributes:
+        started: Whether a batch with scores has set the biases. Before that, values have no meaning.
+
     Raises:
         ValueError: If one network would have to read the tokens of several tokenizers.
     """
@@ -72,7 +75,7 @@ class TeamCritic:
         )
         self.replay: deque[tuple[TurnFeatures, Tensor, Tensor]] = deque(maxlen=config.replay_batches)
         self.running_ev: float | None = None
-        self._started = False
+        self.started = False
         self.bad_steps = 0  # steps that were skipped because the loss was not finite
 
     def logits(self, features: TurnFeatures) -> Tensor:
@@ -102,14 +105,14 @@ class TeamCritic:
             features: The turns of a batch.
             scored: [B, K] bool, the turns of episodes that have a score.
         """
-        if not self._started:
+        if not self.started:
             if not bool(scored.any()):
                 return
             rate = features.target[scored].mean().clamp(0.02, 0.98)
             for network in self.networks:
                 assert isinstance(network, Network)
                 network.bias.fill_(float(rate.logit()))
-            self._started = True
+            self.started = True
         for m, network in enumerate(self.networks):
             if isinstance(network, AdditiveCritic | HeadCritic):
                 network.fit(features if self.config.critic == "central" else features.of_agent(m)[0])
@@ -184,7 +187,7 @@ class TeamCritic:
             "optimizer": self.optimizer.state_dict(),
             "replay": [({f.name: getattr(x, f.name) for f in fields(x)}, *rest) for x, *rest in self.replay],
             "running_ev": self.running_ev,
-            "started": self._started,
+            "started": self.started,
             "bad_steps": self.bad_steps,
         }
 
@@ -196,7 +199,7 @@ class TeamCritic:
         for x, values, returns in state["replay"]:
             features = TurnFeatures(**x).to(_REPLAY_DEVICE)
             self.replay.append((features, values.to(_REPLAY_DEVICE), returns.to(_REPLAY_DEVICE)))
-        self.running_ev, self._started = state["running_ev"], state["started"]
+        self.running_ev, self.started = state["running_ev"], state["started"]
         self.bad_steps = state["bad_steps"]
 
     def _step(self, features: TurnFeatures, old: Tensor, returns: Tensor) -> float:

@@ -41,8 +41,10 @@ from baselines.runs.reply_scores import progress_labels, reply_scores
 from baselines.runs.run_config import RunConfig
 from baselines.runs.run_folder import RunFolder, check_folder
 from baselines.runs.team_policy import TeamPolicy, TeamSampler, check_team
+from baselines.runs.transcripts import turn_credit, turn_entries
 from baselines.trajectory import Batch, make_batch
 from marft_envs.batch import BatchRunner, Episode, Policy
+from marft_envs.task import Task
 
 log = logging.getLogger("baselines")
 
@@ -162,14 +164,21 @@ class Run:
     def batch(self, episodes: Sequence[Episode], sampler: TeamSampler) -> Batch | None:
         """Return the batch to learn from, on the policies' device; None if no episode is left.
 
+        If every reply is scored (MAPoRL), an episode with a reply that the grader failed on is left out and counted.
+
         Args:
             episodes: Graded episodes, and truncated ones if a critic can estimate their returns.
             sampler: The sampler that played them.
         """
-        task, scores = self.training.task, None
+        batch = self._batch(episodes, sampler, self.training.task)
+        self.counts["not_graded"] += len(episodes) - (0 if batch is None else len(batch.score))
+        return batch
+
+    def _batch(self, episodes: Sequence[Episode], sampler: TeamSampler, task: Task) -> Batch | None:
+        """Do what ``batch`` does with episodes of a task, and count nothing."""
+        scores = None
         if self.learner.config.reward == "maporl":
             scored = [(e, found) for e in episodes if (found := reply_scores(task, e)) is not None]
-            self.counts["not_graded"] += len(episodes) - len(scored)  # the grader failed on a reply
             episodes, scores = [e for e, _ in scored], [found for _, found in scored]
         if not episodes:
             return None
@@ -212,8 +221,10 @@ class Run:
         """
         return self.evaluated(update, mode, runner)[0]
 
-    def evaluated(self, update: int, mode: str, runner: BatchRunner | None = None) -> tuple[Row, list[Episode]]:
-        """Evaluate as ``evaluate`` does, and return the row and the episodes."""
+    def evaluated(
+        self, update: int, mode: str, runner: BatchRunner | None = None
+    ) -> tuple[Row, list[Episode], TeamSampler]:
+        """Evaluate as ``evaluate`` does, and return the row, the episodes and the sampler that played them."""
         sampler = self.policy.sampler(None if mode == "greedy" else (self.config.seed, EVALUATION))
         own = runner is None
         runner = self.testing if runner is None else runner
@@ -223,7 +234,29 @@ class Run:
         if own and self.config.cooperation and mode == "sampled":
             row["cooperation"] = cooperation(runner, sampler, items, episodes, self.config.seed)
         row["generation_out_of_memory"] = self.policy.out_of_memory
-        return row, episodes
+        return row, episodes, sampler
+
+    def record(self, store: RunFolder, notes: Row, episodes: Sequence[Episode], sampler: TeamSampler) -> None:
+        """Write the transcript of an evaluation. The learner is not changed.
+
+        Turns have their tokens, and their values and advantages once a critic is trained and the episode has a score.
+
+        Args:
+            store: Folder of the run.
+            notes: "update", "mode", "dataset" (a transfer data set; "" for the task's own) and "items".
+            episodes: The episodes to write.
+            sampler: The sampler that played them.
+        """
+        runner, arguments = self.testing, self.environment_arguments
+        if notes["dataset"]:
+            runner, other = self.transfer[notes["dataset"]], self.config.transfer[notes["dataset"]]
+            arguments = environment_of(self.config, "test", other).environment_arguments
+        scored = [e for e in episodes if not e.not_graded and e.steps]
+        batch = self._batch(scored, sampler, runner.task)
+        complete = batch is not None and len(batch.score) == len(scored)
+        credit = turn_credit(self.learner, batch) if batch is not None and complete else None
+        arguments = {"split": "test", **arguments}
+        store.record(runner.envs[0], arguments, notes, episodes, turn_entries(episodes, sampler, credit))
 
     # ---- checkpoints
 
@@ -367,16 +400,14 @@ def _rows(
     first_or_last = update in (0, config.updates)
     if update % config.evaluate_every and not first_or_last:
         return
+    sets: dict[str, BatchRunner | None] = {"": None, **(run.transfer if first_or_last else {})}
     for mode in ("greedy", "sampled"):
-        row, episodes = run.evaluated(update, mode)
-        if mode == "sampled" and config.transcripts:
+        for name, runner in sets.items():
+            row, episodes, sampler = run.evaluated(update, mode, runner)
             samples = episodes[: config.transcripts]
-            if store:
-                arguments = {"split": "test", **run.environment_arguments}
-                store.record(update, run.testing.envs[0], arguments, samples)
-            if on_samples:
+            if store and samples:
+                notes = {"update": update, "mode": mode, "dataset": name, "items": len(episodes)}
+                run.record(store, notes, samples, sampler)
+            if on_samples and samples and mode == "sampled" and not name:
                 on_samples(update, samples)
-        yield {"kind": "eval", **label, **row}
-        for name, runner in run.transfer.items() if first_or_last else ():
-            row = run.evaluate(update, mode, runner)
-            yield {"kind": "eval", **label, "task": f"{name} (trained on {config.task})", **row}
+            yield {"kind": "eval", **label, **({"task": f"{name} (trained on {config.task})"} if name else {}), **row}

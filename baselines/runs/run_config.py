@@ -120,8 +120,8 @@ class RunConfig:
     """Updates between two checkpoints, if the run has a folder. Update 0 and the last update always have one."""
     keep_checkpoints: int = 2
     """Number of checkpoints to keep. Older ones are deleted."""
-    transcripts: int = 4
-    """Episodes of each sampled evaluation to write to the run's folder."""
+    transcripts: int = 8
+    """Episodes of each evaluation to write to the run's folder: the first ones, up to 512 KiB."""
 
     def __post_init__(self) -> None:
         check_field_types(self)

@@ -2,7 +2,7 @@
 
     config.json       every setting and their hash; ``--config`` reads it
     rows.jsonl        one JSON object per line: a head, then train and eval rows (docs/reference/rows.md)
-    transcripts/      a trace of a few episodes of each sampled evaluation
+    transcripts/      a trace of a few episodes of each evaluation
     checkpoints/      the newest checkpoints, named by update
 
 A checkpoint records how long rows.jsonl was. A resumed run truncates the file to that length, so no row is written
@@ -30,8 +30,8 @@ import marft_envs
 from baselines.runs import checkpoint
 from baselines.runs.checkpoint import Checkpoint, CheckpointError
 from baselines.runs.run_config import RunConfig, check_prompt_limit, decisive, differences
+from baselines.runs.transcripts import file_name, write_transcript
 from marft_envs.batch.episode import Episode
-from marft_envs.traces.recorder import Recorder
 
 Row = dict[str, Any]
 CONFIG, ROWS, CHECKPOINTS, TRANSCRIPTS, STATE = "config.json", "rows.jsonl", "checkpoints", "transcripts", "state.pt"
@@ -199,23 +199,23 @@ class RunFolder:
         loaded: dict[str, Any] = torch.load(self.checkpoint.folder / STATE, map_location="cpu", weights_only=True)
         return loaded
 
-    def record(self, update: int, env: Any, arguments: Mapping[str, Any], episodes: Sequence[Episode]) -> None:
-        """Write the transcripts of a sampled evaluation. A resumed run replaces those that the killed run wrote.
+    def record(
+        self,
+        env: Any,
+        arguments: Mapping[str, Any],
+        notes: Mapping[str, Any],
+        episodes: Sequence[Episode],
+        turns: Iterator[list[Row]],
+    ) -> None:
+        """Write the transcript of an evaluation, see ``write_transcript``.
 
-        Args:
-            update: The number of updates before the evaluation.
-            env: The environment that was played.
-            arguments: The arguments that it was made with.
-            episodes: The episodes to write.
+        A resumed run replaces the transcripts that the killed run wrote.
         """
-        path = self.folder / TRANSCRIPTS / f"{update:06d}.jsonl"
+        path = self.folder / TRANSCRIPTS / file_name(notes)
         with _disk_errors(path):
             path.parent.mkdir(exist_ok=True)
             path.unlink(missing_ok=True)
-        notes = {"update": update, "mode": "sampled"}
-        with _disk_errors(path), Recorder(path, env, arguments=arguments, notes=notes) as recorder:
-            for episode in episodes:
-                recorder.record(episode)
+            write_transcript(path, env, arguments, notes, episodes, turns)
 
     def close(self) -> None:
         """Close the rows and release the lock."""

@@ -185,6 +185,14 @@ ROW_KINDS: dict[str, dict[str, Key]] = {
         "generation_out_of_memory": Key("integer >= 0", "out-of-memory errors while replies were generated, so far",
                                         _NOT_OF_EVALUATE),
     },
+    "episodes": {
+        **_LABEL,
+        "learning_rate": Key("number or null", _RATE.meaning),
+        "update": _UPDATE,
+        "mode": Key('"sampled" or "greedy"', "decoding"),
+        "header": Key("object", "the header of the trace, see [traces](../traces.md)"),
+        "episodes": Key("list of objects", "its episodes, by the same schema: the first problems of the evaluation"),
+    },
 }  # fmt: skip
 
 

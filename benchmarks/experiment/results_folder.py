@@ -11,6 +11,7 @@ import contextlib
 import json
 import platform
 import time
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
@@ -20,13 +21,14 @@ from typing import Any
 from baselines.errors import is_full
 from baselines.runs.checkpoint import replace_file
 from baselines.runs.run_config import RunConfig, check_prompt_limit, differences
-from baselines.runs.run_folder import CHECKPOINTS, ROWS, hardware, lock
+from baselines.runs.run_folder import CHECKPOINTS, ROWS, TRANSCRIPTS, hardware, lock
 from benchmarks.analysis.read_rows import parse_line
 from benchmarks.analysis.rows_schema import kind_of
 from benchmarks.experiment.grid import Grid, decisive_settings
 from benchmarks.experiment.presets import GridError
 from benchmarks.experiment.provenance import CONTROL, code_version
 from benchmarks.experiment.script import command_line
+from marft_envs.traces import TraceError, read
 
 HEAD, RUNS = "grid.json", "runs"
 _FIRST_FILES = {RUNS, HEAD + ".tmp", ".lock"}  # all that a comparison killed during its start leaves behind
@@ -170,18 +172,38 @@ class ResultsFolder:
 
 
 def _rows_of_run(path: Path) -> Iterator[str]:
-    """Yield the complete lines of a run. In its head the configuration, which grid.json holds, becomes a label."""
+    """Yield the complete lines of a run, then a row for each of its transcripts.
+
+    In the head of the run the configuration, which grid.json holds, becomes a label.
+    """
+    label: dict[str, Any] = {}
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(keepends=True), start=1):
         if not line.endswith("\n"):  # being written, or truncated by a kill
-            return
+            break
         where = f"{path}, line {number}"
         row = parse_line(line, where)
         if kind_of(row, where) == "run":
             config = row.pop("config")
             label = {name: config[name] for name in ("arm", "task", "seed")}
-            rate = None if config["learner"]["update"] == "none" else config["learner"]["learning_rate"]
-            line = json.dumps({"kind": row.pop("kind"), **label, "learning_rate": rate, **row})
+            label["learning_rate"] = (
+                None if config["learner"]["update"] == "none" else config["learner"]["learning_rate"]
+            )
+            line = json.dumps({"kind": row.pop("kind"), **label, **row})
         yield line.rstrip("\n")
+    for transcript in sorted((path.parent / TRANSCRIPTS).glob("*.jsonl")):
+        yield from _episodes_row(transcript, label)
+
+
+def _episodes_row(path: Path, label: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a row of kind "episodes" with a transcript; nothing if a killed run has left no episode in it."""
+    with warnings.catch_warnings(), contextlib.suppress(TraceError):
+        warnings.simplefilter("ignore")  # an incomplete last line; the resumed run writes the file again
+        trace = read(path)
+        about = trace.header["notes"]
+        task = f"{about['dataset']} (trained on {label['task']})" if about["dataset"] else label["task"]
+        row = {"kind": "episodes", **label, "task": task, "update": about["update"], "mode": about["mode"]}
+        if trace.episodes:
+            yield json.dumps({**row, "header": trace.header, "episodes": trace.episodes})
 
 
 def session() -> dict[str, Any]:

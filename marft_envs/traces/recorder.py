@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from marft_envs.batch.episode import Episode
 from marft_envs.game.flex_mg import FlexMG
-from marft_envs.traces.rows import SCHEMA, Row, TraceError, episode_of, episode_row, make_header
+from marft_envs.traces.rows import SCHEMA, Row, TraceError, add_entries, episode_of, episode_row, make_header
 
 
 @dataclass(frozen=True)
@@ -87,22 +87,25 @@ class Recorder:
                 file.truncate(self.path.stat().st_size - size)
         return len(trace.episodes)
 
-    def record(self, played: Any, *, seed: int | None = None) -> Row:
+    def record(self, played: Any, *, seed: int | None = None, added: Sequence[Mapping[str, Any]] = ()) -> Row:
         """Write one episode.
 
         Args:
             played: An ``Episode`` of a BatchRunner; or an environment whose episode is over, before any agent has left
                 it (that is, before the first dead step).
             seed: The seed of the environment's ``reset``; ignored for an ``Episode``, which has its own.
+            added: For each action of the episode, entries to add to its turn, such as ``value`` (docs/traces.md).
 
         Returns:
             The row, which is in the file when this method returns.
 
         Raises:
             TraceError: The episode is not over or not graded yet, or it cannot be written as JSON.
+            ValueError: ``added`` has entries, but not one for each action.
         """
         episode = played if isinstance(played, Episode) else episode_of(played, seed)
         row = episode_row(episode, with_gold=self.with_gold, observations=self.observations)
+        add_entries(row, added)
         row["number"] = self.count
         self._write(row)
         self.count += 1

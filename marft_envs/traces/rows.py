@@ -6,7 +6,7 @@ import hashlib
 import json
 import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from importlib import metadata
 from typing import Any
@@ -144,6 +144,24 @@ def _turn_rows(episode: Episode, observations: bool) -> list[Row]:
                 row["observation"] = step.request.observation
         rows.append(row)
     return rows
+
+
+def add_entries(row: Row, added: Sequence[Mapping[str, Any]]) -> None:
+    """Add entries to the turns of an episode row, in place.
+
+    Args:
+        row: An episode row.
+        added: For each action, in order, the entries to add to its turn; empty to add none. A tool's result is not an
+            action.
+
+    Raises:
+        ValueError: There is not one mapping for each action.
+    """
+    actions = [turn for turn in row["turns"] if turn["kind"] != "result"]
+    if added and len(added) != len(actions):
+        raise ValueError(f"added: {len(added)} for an episode of {len(actions)} actions: expected one for each action")
+    for turn, entries in zip(actions, added, strict=False):
+        turn.update(entries)
 
 
 _NO_FLAGS = ("score", "verdict", "not_graded", "truncated")

@@ -33,7 +33,7 @@ def test_token_level_values_start_at_the_turns_value_and_change_inside_the_turn(
     assert values.shape == features.decisions.shape and values.shape[-1] > 1
     action = learner_of(duo, "marft")
     action.critic.networks.load_state_dict(learner.critic.networks.state_dict(), strict=False)
-    action.critic._started = True
+    action.critic.started = True
     turn_values = action.critic.values(action._read(duo.batch)[0])
     assert torch.equal(values[..., 0], turn_values[..., 0])
     second = features.decisions[..., 1]

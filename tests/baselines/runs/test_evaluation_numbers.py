@@ -18,7 +18,7 @@ def test_every_evaluation_has_the_same_problems_and_random_numbers():
     run = Run(config)
     replies = []
     for update in (0, 1):
-        _, episodes = run.evaluated(update, "sampled")
+        _, episodes, _ = run.evaluated(update, "sampled")
         replies.append([(episode.index, step.text) for episode in episodes for step in episode.steps])
     assert len({text for _, text in replies[0]}) > 4
     assert replies[0] == replies[1], "an evaluation has random numbers of its own, so two of them cannot be compared"

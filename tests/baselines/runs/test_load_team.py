@@ -203,7 +203,8 @@ def test_an_invalid_option_of_play_is_one_line(trained, clean_registry, capsys, 
 def test_transcripts_are_traces(trained):
     from marft_envs.traces import read, replay
 
-    trace = read(trained[0] / "transcripts" / "000003.jsonl")
-    assert trace.header["arguments"] == {"update": 3, "mode": "sampled"} and len(trace.episodes) == 4
+    trace = read(trained[0] / "transcripts" / "000003-sampled.jsonl")
+    about = {"update": 3, "mode": "sampled", "dataset": "", "items": 40}
+    assert trace.header["arguments"] == about and len(trace.episodes) == 8
     row = json.loads(json.dumps(trace.episodes[0]))
     replay(marft_envs.math_v0.env(**RELAY, split="test"), row)

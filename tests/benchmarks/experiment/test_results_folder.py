@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from baselines.command_line import run_command
+from benchmarks.analysis.rows_schema import check_row
 from benchmarks.experiment import results_folder
 from benchmarks.experiment.grid import Grid
 from benchmarks.experiment.presets import GridError
@@ -125,6 +126,27 @@ def test_rows_are_gathered_under_one_head_without_incomplete_lines(tmp_path):
     assert [row["kind"] for row in rows] == ["comparison", "run", "eval"]
     assert rows[1]["model"] == {"sha256": "y"} and rows[1]["learning_rate"] == config["learner"]["learning_rate"]
     assert "config" not in rows[1] and list(rows[1])[:5] == ["kind", "arm", "task", "seed", "learning_rate"]
+
+
+def test_transcripts_follow_the_rows_of_their_run(tmp_path):
+    folder = ResultsFolder(tmp_path)
+    built = grid(arms=("ippo",), seeds=1)
+    folder.open(built, resume=False)
+    run = folder.run_folder(built.runs()[0])
+    (run / "transcripts").mkdir(parents=True)
+    (run / "rows.jsonl").write_text(json.dumps({"kind": "run", "config": built.runs()[0].resolved()}) + "\n")
+    header = {"kind": "header", "schema": "marft-trace/1"}
+    for update, dataset, tail in ((0, "", '{"kind": "epi'), (5, "gsm8k", "")):
+        about = {"update": update, "mode": "greedy", "dataset": dataset, "items": 9}
+        lines = [header | {"notes": about}, {"kind": "episode", "index": 3}]
+        text = "".join(json.dumps(line) + "\n" for line in lines) + tail
+        (run / "transcripts" / f"{update:06d}.jsonl").write_text(text)
+    (run / "transcripts" / "000010.jsonl").write_text('{"kind": "hea')  # killed before the first episode
+    folder.write_rows()
+    _, _, *rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
+    assert [check_row(row, "row")["task"] for row in rows] == ["relay", "gsm8k (trained on relay)"]
+    assert [row["update"] for row in rows] == [0, 5] and rows[0]["learning_rate"] is not None
+    assert rows[0]["episodes"] == [{"kind": "episode", "index": 3}] and rows[0]["header"]["notes"]["items"] == 9
 
 
 def test_a_malformed_row_of_a_run_is_named_with_file_and_line(tmp_path):

@@ -369,3 +369,20 @@ def test_a_missing_file_is_named(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"^trace run\.jsonl: not found, expected a JSONL file that a Recorder"):
         read("run.jsonl")
+
+
+def test_a_writer_adds_entries_to_the_actions_of_an_episode(tmp_path):
+    game = FlexMG(Word(), team(tools=(CALCULATOR,)))
+    (episode,) = BatchRunner(game, 1).play(
+        lambda requests: [CALL if r.turn == 1 else "word" for r in requests], indices=[0]
+    )
+    kinds = [turn.kind for turn in episode.transcript]
+    added = [{"value": k / 4} for k in range(len(episode.steps))]
+    with Recorder(tmp_path / "run.jsonl", game) as recorder:
+        recorder.record(episode, added=added)
+        with pytest.raises(ValueError, match=f"added: 1 for an episode of {len(added)} actions: expected one for each"):
+            recorder.record(episode, added=added[:1])
+    (row,) = read(tmp_path / "run.jsonl").episodes
+    assert kinds == ["say", "call", "result", "say"]
+    assert [turn.get("value") for turn in row["turns"]] == [0.0, 0.25, None, 0.5]
+    replay(game, row)
