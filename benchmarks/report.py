@@ -2,8 +2,8 @@
 
     python benchmarks/report.py RESULTS_FOLDER
 
-Writes summary.json, report.md and the curves of each task into the folder, and prints the tables. Needs numpy, scipy
-and matplotlib, not torch. Exit code 2, with one line on stderr: the folder cannot be reported.
+Writes report.html, report.md, summary.json and the curves of each task into the folder, and prints the tables. Needs
+numpy, scipy and matplotlib, not torch. Exit code 2, with one line on stderr: the folder cannot be reported.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ if __name__ == "__main__" and not __package__:  # run as a file: the repository 
 from benchmarks.analysis.read_rows import ReportError, load_rows
 from benchmarks.analysis.summary import Summary, summarise
 from benchmarks.tables.curves import curve_name, draw_curves, rates_name
+from benchmarks.tables.headline import headlines
+from benchmarks.tables.html_report import render_html
 from benchmarks.tables.report_text import render_text
 
 __all__ = ["ReportError", "draw_curves", "load_rows", "main", "render_text", "summarise", "write_report"]
 
 
 def write_report(folder: Path | str) -> str:
-    """Write summary.json, the curves and report.md from ``folder/rows.jsonl`` alone.
+    """Write summary.json, the curves, report.md and report.html from ``folder/rows.jsonl`` alone.
 
     Args:
         folder: Results folder of ``compare.py``.
@@ -38,22 +40,25 @@ def write_report(folder: Path | str) -> str:
         ReportError: The folder or a row cannot be used.
     """
     folder = Path(folder)
-    summary = summarise(load_rows(folder))
+    rows = load_rows(folder)
+    summary = summarise(rows)
     text = render_text(summary)
     (folder / "summary.json").write_text(json.dumps(summary, indent=1, allow_nan=False) + "\n", encoding="utf-8")
     draw_curves(summary, folder)
     (folder / "report.md").write_text(_markdown(summary, text), encoding="utf-8")
+    (folder / "report.html").write_text(render_html(summary, rows), encoding="utf-8")
     return text
 
 
 def _markdown(summary: Summary, text: str) -> str:
-    """Return the text with the curves below it."""
+    """Return the result in a sentence for each task, the text, and the curves."""
     images = []
     for task, figures in summary["tasks"].items():
         images.append(f"![learning curves, {task}]({curve_name(task)})")
         if figures["rates"]["sweep"]:
             images.append(f"![learning rates, {task}]({rates_name(task)})")
-    return f"# Comparison of learners\n\n```text\n{text}```\n\n" + "\n".join(images) + "\n"
+    results = "\n".join(f"* {sentence}" for sentence in headlines(summary).values())
+    return f"# Comparison of learners\n\n{results}\n\n```text\n{text}```\n\n" + "\n".join(images) + "\n"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -72,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"report: cannot read or write in {folder}: {error.strerror or error}", file=sys.stderr)
         return 2
     print(text, end="")
-    print(f"\nWritten to {folder}: report.md, summary.json, curve_*.png")
+    print(f"\nWritten to {folder}: report.html, report.md, summary.json, curve_*.png")
     return 0
 
 

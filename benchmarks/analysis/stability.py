@@ -63,7 +63,7 @@ def stability(runs: Sequence[Run]) -> dict[str, dict[str, dict[str, float]]]:
     for run in runs:
         start = sorted(run)[len(run) * 3 // 4] if run else 0
         for update, row in run.items():
-            for agent, metric, value in _metrics(row):
+            for agent, metric, value in train_metrics(row):
                 every.setdefault((agent, metric), []).append(value)
                 if update >= start:
                     late.setdefault((agent, metric), []).append(value)
@@ -123,7 +123,7 @@ def over_agents(found: Mapping[str, Mapping[str, Mapping[str, float]]]) -> dict[
     return together
 
 
-def _metrics(row: Mapping[str, Any]) -> Iterator[tuple[str, str, float]]:
+def train_metrics(row: Mapping[str, Any]) -> Iterator[tuple[str, str, float]]:
     """Yield (agent, metric, value) for every finite number of a train row that is not part of the budget."""
     for agent, metrics in (row.get("agents") or {}).items():
         for metric, value in metrics.items():

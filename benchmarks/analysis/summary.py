@@ -19,6 +19,7 @@ from benchmarks.analysis.learning_rates import runs_by_rate, same_rate, select_r
 from benchmarks.analysis.pairs import Summary, apply_holm, equal_tokens, interval_figures, mean_interval, pair_figures
 from benchmarks.analysis.read_rows import MODES, Row
 from benchmarks.analysis.stability import budget, explained_variance, over_agents, seconds_per_update, stability
+from benchmarks.analysis.training_curves import machines
 from benchmarks.analysis.training_runs import TrainingRun, group_runs, item_means, pair_order
 
 COLLAPSE_FALL = 0.20  # a run that ends this far below its own best accuracy has collapsed
@@ -43,6 +44,9 @@ def summarise(rows: Sequence[Row]) -> Summary:
     runs = group_runs(rows)
     notes += _notes(heads, sum(run.repeated for group in runs.values() for run in group))
     tasks = {task: _task(task, group, config) for task, group in sorted(runs.items())}
+    for task, by_arm in machines(rows).items():
+        if task in tasks:
+            tasks[task]["machines"] = by_arm
     apply_holm(
         (task, mode, pair)
         for task, figures in tasks.items()

@@ -4,10 +4,51 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 WIDTH = 110
 NOTHING = "-"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the report, which is written as text and as HTML.
+
+    Attributes:
+        title: Title; may have several lines. "" if the table continues the one before it.
+        headings: Headings of the columns.
+        rows: Cells of each row.
+        keys: Number of label columns.
+        notes: Lines below the table, as text; each continues the one before it if it is indented by four.
+    """
+
+    title: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    keys: int = 1
+    notes: Sequence[str] = ()
+
+    def text(self) -> str:
+        """Return the table as text."""
+        return "\n".join(
+            [*([self.title] if self.title else []), table(self.headings, self.rows, self.keys), *self.notes]
+        )
+
+
+Block = Table | str
+"""A table, or a paragraph, of which the report is made."""
+
+
+def blocks_text(blocks: Sequence[Block]) -> list[str]:
+    """Return the blocks as text, one string for each table with those that continue it."""
+    parts: list[str] = []
+    for block in blocks:
+        if isinstance(block, Table) and not block.title and parts:
+            parts[-1] += "\n" + block.text()
+        else:
+            parts.append(block if isinstance(block, str) else block.text())
+    return parts
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]], keys: int = 1) -> str:

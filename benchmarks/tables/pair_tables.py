@@ -6,7 +6,18 @@ from collections.abc import Callable, Sequence
 
 from benchmarks.analysis.intervals import IDENTICAL, INCONCLUSIVE
 from benchmarks.analysis.pairs import Summary
-from benchmarks.tables.layout import NOTHING, bracket, p_value, percent, points, rate, table, with_interval, wrapped
+from benchmarks.tables.layout import (
+    NOTHING,
+    Block,
+    Table,
+    bracket,
+    p_value,
+    percent,
+    points,
+    rate,
+    with_interval,
+    wrapped,
+)
 
 SIGNIFICANT = 0.05
 SAME_TOKENS = 0.01
@@ -21,18 +32,17 @@ def arms_of(figures: Summary) -> list[tuple[str, str, Summary]]:
     return [(mode, arm, block) for mode, modes in figures["modes"].items() for arm, block in modes["arms"].items()]
 
 
-def _pairs(figures: Summary) -> str:
+def _pairs(figures: Summary) -> list[Block]:
     """Return the paired differences with interval, verdict and power."""
     pairs = [(mode, pair) for mode, block in figures["modes"].items() for pair in block["pairs"]]
     if not pairs:
-        return ""
+        return []
     several = any(pair["holm_tasks"] > 1 for _, pair in pairs)
     headings = ["mode", "pair", "diff.", "95 % interval", "verdict", "MDE", "seeds", "p"]
     headings += [*(["p (Holm)"] if several else []), "P(better)", "items +/-/all"]
     rows = [_pair_row(mode, pair, several) for mode, pair in pairs]
-    lines = ["Paired difference of final accuracy in points, first arm minus second, on the same seeds and items"]
-    lines += [table(headings, rows, keys=2), *_notes(pairs, "tasks")]
-    return "\n".join(lines)
+    title = "Paired difference of final accuracy in points, first arm minus second, on the same seeds and items"
+    return [Table(title, headings, rows, keys=2, notes=_notes(pairs, "tasks"))]
 
 
 def _pair_row(mode: str, pair: Summary, several: bool) -> list[str]:
@@ -48,11 +58,15 @@ def _pair_row(mode: str, pair: Summary, several: bool) -> list[str]:
 
 
 def _verdict(pair: Summary) -> str:
-    """Return the verdict, with a star if it does not hold after Holm's correction."""
-    holm = pair["p_holm"]
+    """Return the verdict, with a star if it is withdrawn."""
     word: str = pair["verdict"]
-    withdrawn = word not in (INCONCLUSIVE, IDENTICAL) and holm is not None and holm >= SIGNIFICANT
-    return word + (" *" if withdrawn else "")
+    return word + (" *" if withdrawn(pair) else "")
+
+
+def withdrawn(pair: Summary) -> bool:
+    """Return whether a difference does not hold after Holm's correction."""
+    holm = pair["p_holm"]
+    return pair["verdict"] not in (INCONCLUSIVE, IDENTICAL) and holm is not None and bool(holm >= SIGNIFICANT)
 
 
 def _notes(pairs: Sequence[tuple[str, Summary]], family: str) -> list[str]:
@@ -89,11 +103,11 @@ def _remarks(pair: Summary) -> list[str]:
     return remarks
 
 
-def _sweep(figures: Summary) -> str:
+def _sweep(figures: Summary) -> list[Block]:
     """Return the learning-rate sweep: the training reward that selects a rate, and the accuracy after training."""
     sweep = figures["rates"]["sweep"]
     if not sweep:
-        return ""
+        return []
     modes = list(sweep[0]["after"])
     rows = [
         [entry["arm"], rate(entry["rate"]), f"{len(entry['seeds'])}/{entry['started']}", percent(entry["reward"]),
@@ -105,14 +119,14 @@ def _sweep(figures: Summary) -> str:
         "Learning-rate sweep: accuracy in %. The rate with the highest reward is selected: the mean training reward\n"
     )
     title += "in % over the last quarter of updates"
-    return f"{title}\n{table(headings, rows, keys=2)}"
+    return [Table(title, headings, rows, keys=2)]
 
 
-def _same_rate(figures: Summary) -> str:
+def _same_rate(figures: Summary) -> list[Block]:
     """Return the differences between neighbours on the ladder at equal learning rates."""
     pairs = figures["rates"]["same_rate"]
     if not pairs:
-        return ""
+        return []
     rows = [
         [pair["mode"], rate(pair["rate"]), f"{pair['first']} - {pair['second']}", points(pair.get("mean")),
          bracket(pair.get("low"), pair.get("high"), points), _verdict(pair),
@@ -120,22 +134,22 @@ def _same_rate(figures: Summary) -> str:
          p_value(pair["p_holm"])] for pair in pairs
     ]  # fmt: skip
     headings = ["mode", "rate", "pair", "diff.", "95 % interval", "verdict", "MDE", "seeds", "p", "p (Holm)"]
-    lines = ["Paired difference at equal learning rates, neighbours on the ladder (Holm over tasks and rates)"]
+    title = "Paired difference at equal learning rates, neighbours on the ladder (Holm over tasks and rates)"
     notes = _notes([(f"{pair['mode']} {rate(pair['rate'])}", pair) for pair in pairs], "tasks and rates")
-    return "\n".join([*lines, table(headings, rows, keys=3), *notes])
+    return [Table(title, headings, rows, keys=3, notes=notes)]
 
 
-def _equal_tokens(figures: Summary) -> str:
+def _equal_tokens(figures: Summary) -> list[Block]:
     """Return the differences at equal generated tokens."""
     known = {mode: block["equal_tokens"] for mode, block in figures["modes"].items() if block["equal_tokens"]}
     if not known:
-        return ""
+        return []
     budget, spread = next((found["tokens"], found["spread"]) for found in known.values())
     if spread < SAME_TOKENS:
         text = (
             f"At equal tokens: as above, since the runs' generated tokens are within {percent(spread)} % of each other."
         )
-        return "\n".join(wrapped(text, ""))
+        return ["\n".join(wrapped(text, ""))]
     rows = []
     for mode, found in known.items():
         for pair in found["pairs"]:
@@ -145,7 +159,7 @@ def _equal_tokens(figures: Summary) -> str:
             rows.append([mode, name, *levels, points(pair["mean"]), interval, pair["verdict"]])
     title = f"Paired difference at equal tokens: accuracy in % after {budget:,.0f} generated training tokens"
     headings = ["mode", "pair", "first", "second", "diff.", "95 % interval", "verdict"]
-    return f"{title}\n{table(headings, rows, keys=2)}"
+    return [Table(title, headings, rows, keys=2)]
 
 
-PARTS: tuple[Callable[[Summary], str], ...] = (_pairs, _sweep, _same_rate, _equal_tokens)
+PARTS: tuple[Callable[[Summary], list[Block]], ...] = (_pairs, _sweep, _same_rate, _equal_tokens)

@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.analysis.intervals import FEW_SEEDS
 from benchmarks.analysis.pairs import Summary
-from benchmarks.tables.layout import percent, plain, table, wrapped
+from benchmarks.tables.layout import NOTHING, Table, percent, plain, table, wrapped
 
 _LONGEST = 60  # characters of an environment argument
 
@@ -15,7 +15,7 @@ _LONGEST = 60  # characters of an environment argument
 def head(summary: Summary) -> str:
     """Return everything above the first task."""
     lines = ["COMPARISON OF LEARNERS"]
-    lines += _few_seeds(summary["tasks"])
+    lines += few_seeds(summary["tasks"])
     provenance = summary["provenance"]
     if provenance.get("config_hash"):
         lines.append(f"  configuration {provenance['config_hash']}")
@@ -32,7 +32,7 @@ def head(summary: Summary) -> str:
     return "\n\n".join(["\n".join(lines), *_arms(tasks)])
 
 
-def _few_seeds(tasks: Mapping[str, Any]) -> list[str]:
+def few_seeds(tasks: Mapping[str, Any]) -> list[str]:
     """Return a warning if an arm of a task has fewer than FEW_SEEDS finished seeds."""
     fewest = {}
     for task, figures in tasks.items():
@@ -48,6 +48,41 @@ def _few_seeds(tasks: Mapping[str, Any]) -> list[str]:
 
 def _seeds(count: int) -> str:
     return f"{count} seed{'' if count == 1 else 's'}"
+
+
+def provenance_tables(summary: Summary) -> list[Table]:
+    """Return what is needed to repeat the comparison: sessions, settings, models, problems, and what the arms are."""
+    provenance, tasks = summary["provenance"], summary["config"].get("tasks", {})
+    sessions = [
+        [session["started"], session["hardware"], session["sources"], str(session.get("commit") or NOTHING),
+         plain(session["versions"]), session.get("command") or NOTHING] for session in provenance.get("sessions") or ()
+    ]  # fmt: skip
+    settings = [[task, _task_settings(config)] for task, config in tasks.items()]
+    models = [
+        [task, f"{model['name']} {model['revision']}", model["sha256"][:12], _data(provenance, task).removeprefix("; ")]
+        for task, used in (provenance.get("models") or {}).items()
+        for model in used
+    ]
+    tables = [
+        Table("Sessions", ["started", "machine", "code", "commit", "versions", "command"], sessions),
+        Table("Settings", ["task", "settings"], settings),
+        Table("Models and problems", ["task", "model", "sha256", "problems"], models),
+        *_fields_by_task(tasks),
+    ]
+    return [each for each in tables if each.rows]
+
+
+def _fields_by_task(tasks: Mapping[str, Any]) -> list[Table]:
+    """Return tables of the learner's fields that differ between arms; tasks with the same table share it."""
+    names: dict[str, list[str]] = {}
+    found = {task: _fields(config.get("learners", {})) for task, config in tasks.items()}
+    for task, fields in found.items():
+        names.setdefault(str(fields), []).append(task)
+    return [
+        Table(f"Fields of the learner in which the arms differ ({', '.join(group)})", *fields)
+        for group in names.values()
+        if (fields := found[group[0]])
+    ]
 
 
 def _session(session: Mapping[str, Any]) -> list[str]:
@@ -113,7 +148,13 @@ def _arms(tasks: Mapping[str, Any]) -> list[str]:
 
 def _differing(learners: Mapping[str, Mapping[str, Any]]) -> str:
     """Return a table with a row per arm and a column per field that differs; empty if none does."""
+    found = _fields(learners)
+    return table(*found) if found else ""
+
+
+def _fields(learners: Mapping[str, Mapping[str, Any]]) -> tuple[list[str], list[list[str]]] | None:
+    """Return headings and rows of the fields in which learners differ; None if there are none."""
     names = dict.fromkeys(name for learner in learners.values() for name in learner)
     fields = [name for name in names if len({str(learner.get(name)) for learner in learners.values()}) > 1]
     rows = [[arm, *(_short(learner.get(name)) for name in fields)] for arm, learner in learners.items()]
-    return table(["arm", *fields], rows) if fields else ""
+    return (["arm", *fields], rows) if fields else None

@@ -5,11 +5,22 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable
 
-from benchmarks.analysis.intervals import FEW_SEEDS
 from benchmarks.analysis.pairs import Summary
-from benchmarks.analysis.summary import COLLAPSE_FALL
+from benchmarks.tables.cost_tables import BUDGET_PARTS, STABILITY_PARTS
 from benchmarks.tables.cost_tables import PARTS as COST
-from benchmarks.tables.layout import NOTHING, WIDTH, percent, points, rate, table, with_interval, wrapped
+from benchmarks.tables.glossary import LEGEND
+from benchmarks.tables.layout import (
+    NOTHING,
+    WIDTH,
+    Block,
+    Table,
+    blocks_text,
+    percent,
+    points,
+    rate,
+    with_interval,
+    wrapped,
+)
 from benchmarks.tables.pair_tables import PARTS as PAIRS
 from benchmarks.tables.pair_tables import arms_of
 from benchmarks.tables.report_head import head
@@ -25,11 +36,11 @@ def render_text(summary: Summary) -> str:
     """
     blocks = [head(summary)]
     for task, figures in summary["tasks"].items():
-        blocks += [_title(task, figures), *(part(figures) for part in PARTS)]
+        blocks += [task_title(task, figures), *blocks_text([block for part in PARTS for block in part(figures)])]
     return "\n\n".join(block for block in [*blocks, _legend(summary)] if block) + "\n"
 
 
-def _title(task: str, figures: Summary) -> str:
+def task_title(task: str, figures: Summary) -> str:
     """Return the heading of a task: its finished and unfinished runs and the learning rates."""
     runs = figures["runs"]
     title = f"TASK {task}: {runs['finished']} of {runs['planned']} runs finished, {figures['updates']} updates"
@@ -64,11 +75,11 @@ def _rates(rates: Summary) -> list[str]:
     return wrapped(f"Learning rates: {listed} ({number}{by}).", "")
 
 
-def _accuracy(figures: Summary) -> str:
+def _accuracy(figures: Summary) -> list[Block]:
     """Return the accuracy before and after training, and every seed's final accuracy."""
     blocks = arms_of(figures)
     if not blocks:
-        return ""
+        return []
     rows = [
         [mode, arm, str(len(block["seeds"])), with_interval(block["before"]), with_interval(block["after"]),
          percent(block["iqm"])] for mode, arm, block in blocks
@@ -81,23 +92,23 @@ def _accuracy(figures: Summary) -> str:
         )
     elif any(single):
         title += "\nAn arm with one seed has a Wilson interval over items: about this model, not about other seeds"
-    body = table(["mode", "arm", "seeds", "before", "after", "IQM after"], rows, keys=2)
-    return "\n\n".join(filter(None, [f"{title}\n{body}", _sharpening(figures), _finals(figures)]))
+    headings = ["mode", "arm", "seeds", "before", "after", "IQM after"]
+    return [Table(title, headings, rows, keys=2), *_sharpening(figures), _finals(figures)]
 
 
-def _sharpening(figures: Summary) -> str:
+def _sharpening(figures: Summary) -> list[Block]:
     """Return a note about arms whose sampled accuracy only approaches the greedy accuracy before training."""
     modes = figures["modes"]
     if not {"sampled", "greedy"} <= set(modes):
-        return ""
+        return []
     sampled, greedy = modes["sampled"]["arms"], modes["greedy"]["arms"]
     below = [arm for arm in sampled if arm in greedy and _sharpens(sampled[arm], greedy[arm])]
     if not below:
-        return ""
+        return []
     start = max(greedy[arm]["before"]["mean"] for arm in below)
     text = f"Greedy accuracy starts at {percent(start)} %, above the final sampled accuracy, and does not rise "
     text += f"({', '.join(below)}): the team became more confident in answers that it already knew (sharpening)."
-    return "\n".join(wrapped(text, ""))
+    return ["\n".join(wrapped(text, ""))]
 
 
 def _sharpens(sampled: Summary, greedy: Summary) -> bool:
@@ -108,17 +119,17 @@ def _sharpens(sampled: Summary, greedy: Summary) -> bool:
     return rises and greedy["after"]["mean"] < start + FLAT
 
 
-def _finals(figures: Summary) -> str:
+def _finals(figures: Summary) -> Table:
     """Return a table of the final accuracy of every seed."""
     seeds = sorted({seed for _, _, block in arms_of(figures) for seed in block["seeds"]})
     rows = []
     for mode, arm, block in arms_of(figures):
         final = dict(zip(block["seeds"], block["finals"], strict=True))
         rows.append([mode, arm, *(percent(final.get(seed)) for seed in seeds)])
-    return "Final accuracy of each seed in %\n" + table(["mode", "arm", *(f"s{s}" for s in seeds)], rows, keys=2)
+    return Table("Final accuracy of each seed in %", ["mode", "arm", *(f"s{s}" for s in seeds)], rows, keys=2)
 
 
-def _course(figures: Summary) -> str:
+def _course(figures: Summary) -> list[Block]:
     """Return the course of training: area under the curve, level, best evaluation and falls."""
     rows = []
     for mode, arm, block in arms_of(figures):
@@ -132,10 +143,10 @@ def _course(figures: Summary) -> str:
         ])  # fmt: skip
     headings = ["mode", "arm", "area under curve", "updates to level", "best by training", "fall mean/max/end",
                 "collapsed"]  # fmt: skip
-    return f"Course of training (area, level, best and falls in %)\n{table(headings, rows, keys=2)}" if rows else ""
+    return [Table("Course of training (area, level, best and falls in %)", headings, rows, keys=2)] if rows else []
 
 
-def _unscored(figures: Summary) -> str:
+def _unscored(figures: Summary) -> list[Block]:
     """Return the shares of NO_ANSWER among answers and of NOT_GRADED among items and training episodes."""
     rows = [
         [mode, arm, str(block["answers"]), _share(block["no_answer"], block["answers"]),
@@ -146,7 +157,7 @@ def _unscored(figures: Summary) -> str:
     headings = ["mode", "arm", "answers", "NO_ANSWER", "items", "NOT_GRADED", "NOT_GRADED in training"]
     title = "Final evaluations, all seeds: NO_ANSWER in % of the answers (count), NOT_GRADED in % of the items and\n"
     title += "of the training episodes. An item has an answer of each answering agent"
-    return f"{title}\n{table(headings, rows, keys=2)}" if rows else ""
+    return [Table(title, headings, rows, keys=2)] if rows else []
 
 
 def _training_faults(figures: Summary, arm: str) -> str:
@@ -168,7 +179,7 @@ def _share(count: float, of: float) -> str:
     return f"{percent(count / of)} ({count:g})" if of else NOTHING
 
 
-def _cooperation(figures: Summary) -> str:
+def _cooperation(figures: Summary) -> list[Block]:
     """Return the effect of shuffling messages, and statistics of what the agents write."""
     drops = [
         [arm, speaker, *(_drop(found.get(name)) for name in ("before", "after"))]
@@ -180,15 +191,15 @@ def _cooperation(figures: Summary) -> str:
         for arm, agents in figures["messages"].items()
         for agent, f in agents.items()
     ]
-    parts = []
+    parts: list[Block] = []
     if drops:
         title = "Cooperation: drop of sampled accuracy in points when a speaker's messages are shuffled"
-        parts.append(f"{title}\n{table(['arm', 'speaker', 'drop before', 'drop after'], drops, keys=2)}")
+        parts.append(Table(title, ["arm", "speaker", "drop before", "drop after"], drops, keys=2))
     if written:
         title = "Messages of the final sampled evaluation: tokens per reply, and shares of the agent's replies in %"
         heads = ["arm", "agent", "tokens per reply", "empty", "repeated", "distinct"]
-        parts.append(f"{title}\n{table(heads, written, keys=2)}")
-    return "\n\n".join(parts)
+        parts.append(Table(title, heads, written, keys=2))
+    return parts
 
 
 def _drop(found: Summary | None) -> str:
@@ -199,33 +210,20 @@ def _drop(found: Summary | None) -> str:
     return points(found["mean"]) + ("" if found["low"] is None else f" [{low}, {high}]")
 
 
-PARTS: tuple[Callable[[Summary], str], ...] = (_accuracy, *PAIRS, _course, _unscored, _cooperation, *COST)
+PARTS: tuple[Callable[[Summary], list[Block]], ...] = (_accuracy, *PAIRS, _course, _unscored, _cooperation, *COST)
+SECTIONS: dict[str, tuple[Callable[[Summary], list[Block]], ...]] = {
+    "Differences between arms": PAIRS,
+    "Accuracy": (_accuracy, _course, _unscored),
+    "Cooperation": (_cooperation,),
+    "Stability": STABILITY_PARTS,
+    "Budget": BUDGET_PARTS,
+}
+"""Heading of the HTML report -> the parts below it."""
 
 
 def _legend(summary: Summary) -> str:
     """Return the glossary of the tables."""
-    words = {
-        "before, after": "accuracy before training and after the last update, on held-out problems",
-        "IQM": "interquartile mean over seeds: the middle half of them",
-        "MDE": "minimum detectable effect: smallest true difference, in points, that a paired t-test with this spread "
-               "and number of seeds finds with power 0.8 at level 0.05",
-        "[no interval]": f"fewer than {FEW_SEEDS} seeds, or the same value in every seed: no p, no MDE",
-        "p": "two-sided p value, by the method of the interval",
-        "p (Holm)": "p after Holm's correction over the tasks, for each pair of arms and decoding mode",
-        "inconclusive": "the 95 % interval of the difference contains 0 or does not exist",
-        "identical": "the same score on every item of every seed: there is no difference to test, so no p and no MDE",
-        "P(better)": "probability that a run of the first arm ends above a run of the second; a tie counts half",
-        "items +/-/all": "items of all seeds: first arm scores higher / second arm scores higher / all",
-        "area": "area under the learning curve divided by the updates: mean accuracy during training",
-        "level": "half-way from the mean start to the best mean end; median updates to it (seeds that reach it)",
-        "best by training": "accuracy at the evaluation with the highest training reward before it",
-        "fall": "points below the run's best accuracy so far: largest fall, mean and max over seeds; max at the end",
-        "collapsed": f"runs that end more than {100 * COLLAPSE_FALL:.0f} points below their own best accuracy",
-        "NO_ANSWER": "share of graded answers; NOT_GRADED: share of all items, a fault of the grader, in no accuracy",
-        "drop": "drop of the score when a speaker's messages are shuffled between episodes; 0: nobody uses them",
-        "expl. var.": "share of the returns' variance that the critic explains; in brackets its ratio to what the "
-                      "label of Task.progress alone explains (may exceed 100 % if the critic reads the problem)",
-    }  # fmt: skip
+    words = dict(LEGEND)
     if len(summary["tasks"]) == 1:
         del words["p (Holm)"]
     column = max(map(len, words)) + 2

@@ -26,10 +26,11 @@ def run_script(*arguments, cwd):
 def test_every_figure_is_rebuilt_from_the_rows_alone(folder):
     text = report.write_report(folder)
     before = (folder / "summary.json").read_bytes()
-    for name in ("summary.json", "report.md", "curve_relay.png"):
+    page = (folder / "report.html").read_bytes()
+    for name in ("summary.json", "report.md", "report.html", "curve_relay.png"):
         (folder / name).unlink()
     assert report.write_report(folder) == text
-    assert (folder / "summary.json").read_bytes() == before
+    assert (folder / "summary.json").read_bytes() == before and (folder / "report.html").read_bytes() == page
     assert text in (folder / "report.md").read_text() and "(curve_relay.png)" in (folder / "report.md").read_text()
     assert (folder / "curve_relay.png").read_bytes().startswith(b"\x89PNG")
 

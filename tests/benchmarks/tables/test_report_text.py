@@ -7,6 +7,7 @@ import pytest
 from benchmarks.analysis.summary import summarise
 from benchmarks.tables.layout import WIDTH, points
 from benchmarks.tables.report_text import render_text
+from tests.benchmarks.made_episodes import run_row
 from tests.benchmarks.made_rows import SOLVED, change_rows, eval_row, make_rows, sampled
 
 
@@ -73,8 +74,9 @@ def test_two_configurations_in_one_file_are_noted():
 
 def test_a_grader_that_rewards_no_answer_is_flagged():
     rows = make_rows()
-    models = {"tiny": {"name": "tiny-v1", "revision": "v1", "sha256": "f" * 64}}
-    rows.insert(1, {"kind": "run", "task": "relay", "models": models})
+    run = run_row("ippo", 0)
+    run["models"]["tiny"] |= {"name": "tiny-v1", "sha256": "f" * 64}
+    rows.insert(1, run)
     data = {"train": {"sha256": "a"}, "test": {"sha256": "b"}, "negative_control": 0.0}
     rows[0]["data"] = {"relay": data}
     assert "relay: model tiny-v1 v1 (sha256 ffffffffffff)" in text_of(rows)
