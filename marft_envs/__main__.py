@@ -1,4 +1,4 @@
-"""List, validate and play environments, create a task, grade a trace again, write the doc pages.
+"""List, validate and play environments, create a task, grade or show a trace, write the doc pages.
 
 examples:
     python -m marft_envs list
@@ -6,7 +6,8 @@ examples:
     python -m marft_envs play math_v0 --index 3
     python -m marft_envs play math_v0 --team trio --env-arg dataset=relay --env-arg rounds=2
     python -m marft_envs validate my_tasks:coins_v0
-    python -m marft_envs regrade runs/demo/transcripts/000010.jsonl --policy arithmetic=any
+    python -m marft_envs regrade runs/demo/transcripts/000010-sampled.jsonl --policy arithmetic=any
+    python -m marft_envs show runs/demo/transcripts/000010-sampled.jsonl
     python -m marft_envs docs --check
 
 exit codes: 0 success, 1 a check failed, doc pages are outdated or a verdict has changed, 2 wrong name or option,
@@ -19,12 +20,15 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from marft_envs import registry
 from marft_envs.cli import docs, regrade, validate
 from marft_envs.cli.key_values import parse_key_values
 from marft_envs.cli.new_task import new_task
 from marft_envs.cli.play_by_hand import play_by_hand
+from marft_envs.traces import read
+from marft_envs.traces.page import trace_page
 
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -65,6 +69,24 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         metavar="KEY=VALUE",
         help="argument of the environments, such as dataset=relay; repeatable",
     )
+    _add_trace_commands(commands)
+    pages = commands.add_parser("docs", help="write the doc pages of environments")
+    pages.add_argument("names", nargs="*", help="environments (default: the built-in ones)")
+    pages.add_argument(
+        "--into",
+        type=Path,
+        help=f"folder of the pages (default: {docs.FOLDER}; the pages are printed if that folder does not exist)",
+    )
+    pages.add_argument("--check", action="store_true", help="write nothing, and list the pages that are outdated")
+    options = parser.parse_args(arguments)
+    if options.command is None:
+        parser.print_help()
+        parser.exit()
+    return options
+
+
+def _add_trace_commands(commands: Any) -> None:
+    """Add the commands that read a trace."""
     again = commands.add_parser("regrade", help="grade the episodes of a trace again, and list the changed verdicts")
     again.add_argument("trace", type=Path, help="trace file; see docs/traces.md")
     again.add_argument("--name", help="environment (default: that of the trace)")
@@ -82,19 +104,9 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         metavar="KEY=VALUE",
         help="change of the task's grading policy, such as arithmetic=any; repeatable",
     )
-    pages = commands.add_parser("docs", help="write the doc pages of environments")
-    pages.add_argument("names", nargs="*", help="environments (default: the built-in ones)")
-    pages.add_argument(
-        "--into",
-        type=Path,
-        help=f"folder of the pages (default: {docs.FOLDER}; the pages are printed if that folder does not exist)",
-    )
-    pages.add_argument("--check", action="store_true", help="write nothing, and list the pages that are outdated")
-    options = parser.parse_args(arguments)
-    if options.command is None:
-        parser.print_help()
-        parser.exit()
-    return options
+    show = commands.add_parser("show", help="write the episodes of a trace as a web page that needs no network")
+    show.add_argument("trace", type=Path, help="trace file, such as a transcript of a training run")
+    show.add_argument("--out", type=Path, help="the page (default: the name of the trace with .html)")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -118,6 +130,10 @@ def run(options: argparse.Namespace) -> int:
     elif options.command == "regrade":
         changes = parse_key_values("--policy", options.policy)
         return regrade.run(options.trace, options.name, parse_key_values("--env-arg", options.env_arg), changes)
+    elif options.command == "show":
+        page = options.out or options.trace.with_suffix(".html")
+        page.write_text(trace_page(read(options.trace), options.trace.name), encoding="utf-8")
+        print(f"wrote {page}; open it in a browser")
     else:
         return docs.write_or_check(tuple(options.names) or registry.BUILT_IN, options.into, check=options.check)
     return 0

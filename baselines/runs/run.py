@@ -237,14 +237,12 @@ class Run:
         return row, episodes, sampler
 
     def record(self, store: RunFolder, notes: Row, episodes: Sequence[Episode], sampler: TeamSampler) -> None:
-        """Write the transcript of an evaluation. The learner is not changed.
-
-        Turns have their tokens, and their values and advantages once a critic is trained and the episode has a score.
+        """Write episodes of an evaluation as a transcript, with values and advantages once a critic is trained.
 
         Args:
             store: Folder of the run.
             notes: "update", "mode", "dataset" (a transfer data set; "" for the task's own) and "items".
-            episodes: The episodes to write.
+            episodes: The episodes.
             sampler: The sampler that played them.
         """
         runner, arguments = self.testing, self.environment_arguments

@@ -205,6 +205,6 @@ def test_transcripts_are_traces(trained):
 
     trace = read(trained[0] / "transcripts" / "000003-sampled.jsonl")
     about = {"update": 3, "mode": "sampled", "dataset": "", "items": 40}
-    assert trace.header["arguments"] == about and len(trace.episodes) == 8
+    assert trace.header["notes"] == about and len(trace.episodes) == 8
     row = json.loads(json.dumps(trace.episodes[0]))
     replay(marft_envs.math_v0.env(**RELAY, split="test"), row)

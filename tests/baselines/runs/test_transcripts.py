@@ -55,7 +55,11 @@ def test_every_evaluation_has_a_transcript_of_its_first_problems(run):
         trace = read(folder / "transcripts" / name)
         assert [e["index"] for e in trace.episodes] == evals[name]["item_index"][:6], name
         assert [e["score"] for e in trace.episodes] == evals[name]["item_score"][:6], name
-        assert trace.header["notes"]["items"] == 8 and trace.header["arguments"]["split"] == "test" and "gold" in trace.episodes[0]
+        assert (
+            trace.header["notes"]["items"] == 8
+            and trace.header["arguments"]["split"] == "test"
+            and "gold" in trace.episodes[0]
+        )
         assert "messages" in trace.episodes[0]["turns"][0]["observation"]
 
 
