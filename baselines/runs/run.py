@@ -251,10 +251,9 @@ class Run:
             arguments = environment_of(self.config, "test", other).environment_arguments
         scored = [e for e in episodes if not e.not_graded and e.steps]
         batch = self._batch(scored, sampler, runner.task)
-        complete = batch is not None and len(batch.score) == len(scored)
-        credit = turn_credit(self.learner, batch) if batch is not None and complete else None
-        arguments = {"split": "test", **arguments}
-        store.record(runner.envs[0], arguments, notes, episodes, turn_entries(episodes, sampler, credit))
+        credit = turn_credit(self.learner, batch) if batch is not None and len(batch.score) == len(scored) else None
+        turns = turn_entries(episodes, sampler, credit)
+        store.record(runner.envs[0], {"split": "test", **arguments}, notes, episodes, turns)
 
     # ---- checkpoints
 

@@ -97,8 +97,8 @@ def token_entries(step: Step, sampler: TeamSampler) -> Row:
 def turn_credit(learner: Learner, batch: Batch) -> list[list[Row]] | None:
     """Return the value before each turn and its advantage, as the learner's critic estimates them.
 
-    Nothing is trained, and the learner's state stays as it is. The advantage is the arm's raw one: before whitening, and
-    without a KL penalty in the reward.
+    Nothing is trained, and the learner's state stays as it is. The advantage is the arm's raw one: before whitening,
+    and without a KL penalty in the reward.
 
     Args:
         learner: The learner.
