@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DOCS_STAMP := $(VENV)/.installed-docs
+BROWSER_STAMP := $(VENV)/.installed-browser
 PRESET ?= quick
 # Tests run in one process per core; a test process never uses more than one thread.
 WORKERS ?= auto
@@ -12,7 +13,7 @@ WORKERS ?= auto
 export OMP_NUM_THREADS ?= 1
 export HF_HUB_DISABLE_TELEMETRY := 1
 
-.PHONY: help setup compare test test-all test-interop test-mutations gpu-check check docs clean
+.PHONY: help setup compare test test-all test-interop test-browser test-mutations gpu-check check docs clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/make \1:\2/p' $(MAKEFILE_LIST) | awk -F: '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -32,13 +33,23 @@ compare: setup  ## compare MARFT and IPPO and write a report; PRESET=quick
 	$(BIN)/python benchmarks/compare.py --preset $(PRESET) --resume
 
 test: setup  ## the tests that take seconds; WORKERS=auto
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not slow and not interop"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not slow and not interop and not browser"
 
 test-all: setup  ## also the tests that take minutes
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not interop"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not interop and not browser"
 
 test-interop: setup  ## play through other libraries, each in a venv of its own
 	$(BIN)/python -m pytest -m interop tests/interop
+
+test-browser: $(BROWSER_STAMP)  ## open the report's pages in headless Chromium; CHROMIUM=PATH
+	@$(BIN)/python -c 'import os, shutil, sys; names = [os.environ.get("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"]; \
+	  sys.exit(not any(shutil.which(name) for name in names if name))' || \
+	  { echo "no Chromium found: apt-get install chromium (Debian), or CHROMIUM=PATH of Chromium or Chrome"; exit 1; }
+	$(BIN)/python -m pytest -m browser tests/browser
+
+$(BROWSER_STAMP): $(STAMP)
+	$(BIN)/python -m pip install --disable-pip-version-check --progress-bar off -q -c constraints.txt -e '.[browser]'
+	@touch $@
 
 test-mutations: setup  ## plausible faults, one at a time, must each make a test fail
 	$(BIN)/python -m tests.mutations
@@ -52,7 +63,7 @@ check: setup  ## ruff, mypy, import contracts and the tests
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not slow and not interop"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not slow and not interop and not browser"
 
 docs: $(DOCS_STAMP)  ## build the documentation as a site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

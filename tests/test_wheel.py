@@ -108,7 +108,7 @@ FEATURES = {
     "data": (LOAD, "2", LOAD_WITHOUT),
     "train": (TRAIN, "1", "import baselines; baselines.RunConfig"),
     "quantization": (FOUR_BIT, "True", None),  # it needs torch, too, which the other extra names
-    "bench": (COMPARE, "Results: results/ (rows.jsonl, summary.json, report.md, curve_*.png)", None),
+    "bench": (COMPARE, "Results: results/ (report.html, report.md, rows.jsonl, summary.json, curve_*.png)", None),
     "tracking": ("import tensorboard; print(1)", "1", None),
     "wandb": ("import wandb; print(1)", "1", None),
     "trackio": ("import trackio; print(1)", "1", None),

@@ -1,11 +1,16 @@
-"""Memory that a run may use on a device, and memory that is free on this machine."""
+"""Memory that a run may use on a device, memory that is free on this machine, and the error when it is exhausted."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
+
+from baselines.models.out_of_memory import first_line, is_out_of_memory
+from baselines.policies.micro_batches import MemoryExhausted
 
 GPU_SHARE = 0.9
 """Share of an accelerator's memory that a run uses by default; the allocator's fragments need the rest."""
@@ -69,3 +74,17 @@ def _cgroup_available(folder: Path = Path("/sys/fs/cgroup")) -> int | None:
     except (OSError, StopIteration, ValueError):  # no cgroup v2, or the limit is "max"
         return None
     return max(limit - used + cached, 0)
+
+
+@contextlib.contextmanager
+def out_of_memory_is_reported() -> Iterator[None]:
+    """Raise MemoryExhausted where the memory is exhausted outside the passes, such as in a step of the critic."""
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if isinstance(error, MemoryExhausted) or not is_out_of_memory(error):
+            raise
+        raise MemoryExhausted(
+            f"out of memory in an update, outside its passes ({first_line(error)}): expected more memory, fewer "
+            "episodes, or a smaller learner.replay_batches"
+        ) from error

@@ -18,11 +18,11 @@ import numpy as np
 
 from baselines.engine.torch_engine import TorchEngine
 from baselines.models.load import LoadedModel
-from baselines.models.out_of_memory import first_line, is_out_of_memory
-from baselines.policies.micro_batches import GIB, MemoryExhausted
+from baselines.policies.micro_batches import GIB
 from baselines.ppo.diagnostics import Timer
 from baselines.ppo.learner import Learner
 from baselines.runs.checkpoint import Checkpoint
+from baselines.runs.device_memory import out_of_memory_is_reported
 from baselines.runs.dry_run import check_before_loading
 from baselines.runs.evaluation import (
     EVALUATION,
@@ -148,7 +148,7 @@ class Run:
         batch = self.batch([e for e in episodes if not e.not_graded or self._can_bootstrap(e)], sampler)
         metrics: Row = {"skipped": "no graded episode", "agents": {}}
         if batch is not None:
-            with _out_of_memory_is_reported():
+            with out_of_memory_is_reported():
                 metrics = self.learner.update(batch)
         self._count(episodes, sampler, metrics)
         metrics["messages"] = message_statistics(episodes, self.policy.agents)
@@ -280,20 +280,6 @@ class Run:
         self.counts = dict(state["counts"])
         self.policy.load_generation_state(state["generation"], self.memory.memory)
         return folder.checkpoint.update
-
-
-@contextlib.contextmanager
-def _out_of_memory_is_reported() -> Iterator[None]:
-    """Raise MemoryExhausted where the memory is exhausted outside the passes, such as in a step of the critic."""
-    try:
-        yield
-    except (RuntimeError, MemoryError) as error:
-        if isinstance(error, MemoryExhausted) or not is_out_of_memory(error):
-            raise
-        raise MemoryExhausted(
-            f"out of memory in an update, outside its passes ({first_line(error)}): expected more memory, fewer "
-            "episodes, or a smaller learner.replay_batches"
-        ) from error
 
 
 def load_adapters(team: TeamPolicy, found: Checkpoint) -> None:

@@ -77,7 +77,9 @@ def turn_entries(
     found = iter(credit or ())
     for episode in episodes:
         rows = next(found, None) if not episode.not_graded and episode.steps else None
-        yield [{**token_entries(step, sampler), **(rows[k] if rows else {})} for k, step in enumerate(episode.steps)]
+        actions = sum(turn.kind != "result" for turn in episode.transcript)
+        steps = episode.steps if len(episode.steps) == actions else []  # else it is unknown which turn a step is
+        yield [{**token_entries(step, sampler), **(rows[k] if rows else {})} for k, step in enumerate(steps)]
 
 
 def token_entries(step: Step, sampler: TeamSampler) -> Row:

@@ -59,7 +59,7 @@ def compare(options: argparse.Namespace, write_report: Callable[[Path], str]) ->
         failed = run_grid(grid, results, options.workers or default_workers(grid), wanted)
         print()
         print(write_report(results.folder))
-    print(f"Results: {results.folder}/ (rows.jsonl, summary.json, report.md, curve_*.png)")
+    print(f"Results: {results.folder}/ (report.html, report.md, rows.jsonl, summary.json, curve_*.png)")
     return 1 if failed else 0
 
 

@@ -10,14 +10,20 @@ from benchmarks.analysis.pairs import Summary
 from benchmarks.analysis.read_rows import Row
 from benchmarks.analysis.training_curves import ALL_AGENTS, training_curves
 from benchmarks.analysis.training_runs import group_runs
-from benchmarks.tables.cost_tables import STABILITY
 from benchmarks.tables.curves import COLOURS, DASHES, UNKNOWN_ARM
 
 Chart = dict[str, Any]
 DASH_LENGTHS = {"-": [], "--": [8, 4], "-.": [8, 4, 2, 4], ":": [2, 3]}  # in pixels, of the dashes of the PNG curves
-PANELS = ("reward", "kl_reference", "entropy", "clip_fraction", "grad_norm", "explained_variance", "mean_length",
-          "factor_ess")  # fmt: skip
-_OF_TEAM = {"reward": "training reward"}
+PANELS = {
+    "reward": "training reward",
+    "kl_reference": "KL divergence from the starting policy",
+    "entropy": "entropy of the policy",
+    "clip_fraction": "share of clipped actions",
+    "grad_norm": "norm of the gradient",
+    "explained_variance": "explained variance of the critic",
+    "mean_length": "tokens per reply",
+    "factor_ess": "effective sample size of the factor",
+}  # metric of train rows -> title of its panel
 
 
 def learning_curves(summary: Summary) -> list[Chart]:
@@ -73,12 +79,8 @@ def stability_panels(summary: Summary, rows: Sequence[Row]) -> list[Chart]:
         for metric in PANELS:
             of_arms = {arm: _whole_team(curves[metric]) for arm, curves in found.items() if metric in curves}
             if of_arms:
-                charts.append({**_panel(of_arms), "task": task, "mode": "", "title": f"{task}: {_name(metric)}"})
+                charts.append({**_panel(of_arms), "task": task, "mode": "", "title": f"{task}: {PANELS[metric]}"})
     return charts
-
-
-def _name(metric: str) -> str:
-    return _OF_TEAM.get(metric) or STABILITY[metric][0]
 
 
 def _whole_team(by_agent: Mapping[str, Chart]) -> Chart:

@@ -28,6 +28,10 @@ from benchmarks.tables.report_text import SECTIONS, task_title
 
 PAGE = Path(__file__).parent / "page"
 SHARED = Path(__file__).resolve().parents[2] / "marft_envs" / "traces" / "page"
+_STABILITY_FIGURES = (
+    '<p class="soft">Line: mean over agents and seeds. Band: from the smallest to the largest seed.</p>'
+    '<div class="figures" id="stability-figures"></div>'
+)
 _GROUP = ("task", "arm", "seed", "update", "mode", "header", "episodes")
 
 
@@ -121,7 +125,7 @@ def _runs(summary: Summary, *, rates: bool) -> list[str]:
 
 def _section(heading: str, body: str) -> str:
     name = re.sub(r"\W+", "-", heading.lower())
-    figures = '<div class="figures" id="stability-figures"></div>' if heading == "Stability" else ""
+    figures = _STABILITY_FIGURES if heading == "Stability" else ""
     return f'<section aria-labelledby="{name}"><h2 id="{name}">{heading}</h2>{figures}{body}</section>' if body else ""
 
 

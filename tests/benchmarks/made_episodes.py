@@ -11,10 +11,10 @@ def run_row(arm, seed, task="relay"):
             "started": "2026-01-01 00:00:00"}  # fmt: skip
 
 
-def header(**arguments):
+def header(**notes):
     team = {"roles": {agent: {} for agent in AGENTS}, "dependency": {"edges": [list(AGENTS)]}, "decided_by": None,
             "answering": ["actor_0"], "stop": None}  # fmt: skip
-    return {"kind": "header", "schema": "marft-trace/1", "environment": "math_v0", "arguments": arguments,
+    return {"kind": "header", "schema": "marft-trace/1", "environment": "math_v0", "arguments": {}, "notes": notes,
             "team": team, "game": {"rounds": 1}, "versions": {}}  # fmt: skip
 
 

@@ -145,8 +145,9 @@ def test_a_comparison_that_was_killed_resumes_inside_the_run_to_the_same_rows(re
 def test_a_finished_comparison(resumed):
     out, output = resumed
     assert "marft - ippo" in output and "inconclusive" in output
-    assert output.rstrip().endswith(f"Results: {out}/ (rows.jsonl, summary.json, report.md, curve_*.png)")
-    assert {p.name for p in out.iterdir()} >= {"rows.jsonl", "summary.json", "report.md", "curve_relay.png"}
+    assert output.rstrip().endswith(f"Results: {out}/ (report.html, report.md, rows.jsonl, summary.json, curve_*.png)")
+    names = {"rows.jsonl", "summary.json", "report.md", "report.html", "curve_relay.png"}
+    assert {p.name for p in out.iterdir()} >= names
     assert "relay: model tiny-relay-duo-v1 v1 (sha256 " in output
     assert "answers nothing scores 0.0 %" in " ".join(output.split())
     rows = rows_of(out)

@@ -1,13 +1,15 @@
 "use strict";
 
 /*
- * The episode browser. Its data is a list of groups: {task, arm, seed, update, mode, header, episodes}, where header and
- * episodes are those of a trace (docs/traces.md). A group of `python -m marft_envs show` has a task only.
+ * The episode browser. Its data is a list of groups: {task, arm, seed, update, mode, header, episodes}, where header
+ * and episodes are those of a trace (docs/traces.md). A group of `python -m marft_envs show` has a task only.
  */
 
 const VERDICTS = {
-  correct: "✓ correct", wrong: "✗ wrong", partial: "◐ partial", no_answer: "∅ no answer", not_graded: "? not graded",
+  correct: "✓ correct", wrong: "✗ wrong", partial: "◐ partial", no_answer: "∅ no answer",
+  not_graded: "? not graded",
 };
+const LISTED = 500; // problems that are listed at first: a list of thousands takes a browser long to draw
 const FIELDS = { arm: "Arm", seed: "Seed", update: "Update", mode: "Decoding" };
 
 /** Return the verdict of the whole team, a key of VERDICTS. */
@@ -59,6 +61,8 @@ class EpisodeBrowser {
     this.problems = make("select", { size: 12, id: "episode-list", "aria-label": "Problems" });
     this.problems.addEventListener("change", () => this.show());
     this.count = make("small", { role: "status" });
+    this.all = make("button", { type: "button", textContent: "List all" });
+    this.all.addEventListener("click", () => this.list(Infinity));
     this.tokens = make("input", { type: "checkbox", id: "episode-tokens" });
     this.tokens.addEventListener("change", () => this.show());
     this.panels = make("div", { className: "panels" });
@@ -79,8 +83,9 @@ class EpisodeBrowser {
     this.root.replaceChildren(
       choice, this.presets, ...this.controls,
       make("div", { className: "browser" },
-        make("div", { className: "list" }, make("label", { for: "episode-search", className: "soft" }, "Search in text"),
-          this.search, this.problems, this.count),
+        make("div", { className: "list" },
+          make("label", { for: "episode-search", className: "soft" }, "Search in text"), this.search, this.problems,
+          this.count, this.all),
         this.panels),
     );
   }
@@ -174,27 +179,30 @@ class EpisodeBrowser {
     return { header: group?.header, episodes: found };
   }
 
-  list() {
+  list(limit = LISTED) {
     this.shown = this.sides.filter(Boolean).map((side) => this.episodes(side));
     const [first, second] = this.shown;
-    const words = this.search.value.trim().toLowerCase();
+    const searched = this.search.value.trim().toLowerCase();
     const chosen = this.problems.value;
     const options = document.createDocumentFragment();
     let count = 0;
     for (const [key, episode] of first.episodes) {
       const verdict = verdictOf(episode);
       if (this.wanted.value !== "all" && verdict !== this.wanted.value) continue;
-      if (words && !searchText(episode).includes(words)) continue;
+      if (searched && !searchText(episode).includes(searched)) continue;
       const other = second && second.episodes.get(key);
-      const text = VERDICTS[verdict] + (other ? ` → ${VERDICTS[verdictOf(other)]}` : "");
-      options.append(new Option(`${key}: ${text}`, key, false, key === chosen));
+      const words = (key) => VERDICTS[key].slice(2);
+      const text = other ? `${words(verdict)} → ${words(verdictOf(other))}` : VERDICTS[verdict];
       count += 1;
+      if (count <= limit) options.append(new Option(`${key}: ${text}`, key, false, key === chosen));
     }
+    this.all.hidden = count <= limit;
     this.problems.replaceChildren(options);
     if (count && this.problems.selectedIndex < 0) this.problems.selectedIndex = 0;
-    const played = first.header?.arguments?.items;
+    const played = first.header?.notes?.items;
     this.count.textContent = `${count} of ${first.episodes.size} recorded episodes`
-      + (played > first.episodes.size ? ` (${played} were played)` : "");
+      + (played > first.episodes.size ? ` (${played} were played)` : "")
+      + (count > limit ? `; the first ${limit} are listed` : "");
     this.show();
   }
 
@@ -223,28 +231,36 @@ class EpisodeBrowser {
     if (episode.not_graded) parts.push(make("p", {}, episode.not_graded));
     parts.push(make("h4", {}, "Problem"), make("div", { className: "text" }, episode.prompt || "(no common text)"));
     for (const [agent, text] of Object.entries(episode.private)) {
-      parts.push(make("div", { className: "text" }, make("span", { className: "soft" }, `only ${agent} reads: `), text));
+      parts.push(labelled(`only ${agent} reads: `, text));
     }
     if (episode.gold !== undefined) parts.push(this.gold(episode.gold));
     parts.push(...graphs(header, episode), agentTable(episode));
-    episode.turns.forEach((turn, number) => parts.push(this.turn(header, turn, number)));
+    episode.turns.forEach((turn, number) => parts.push(this.turn(header, episode, turn, number)));
     return parts;
   }
 
   gold(gold) {
-    const text = typeof gold === "string" ? gold : JSON.stringify(gold);
-    return make("div", { className: "text" }, make("span", { className: "soft" }, "gold: "), text);
+    const parts = gold && typeof gold === "object" && Object.values(gold).every((part) => typeof part === "string");
+    const text = typeof gold === "string" ? gold
+      : parts ? Object.entries(gold).map(([agent, part]) => `${agent}: ${part}`).join(", ")
+        : JSON.stringify(gold, null, 1);
+    return labelled("gold: ", text);
   }
 
-  turn(header, turn, number) {
+  turn(header, episode, turn, number) {
     const answers = header.team.answering.includes(turn.agent) && turn.kind === "say";
     const round = header.game.rounds > 1 ? `, round ${turn.round + 1}` : "";
     const kind = { say: "", call: " calls a tool", result: " gets a result" }[turn.kind];
     const card = make("section", { className: answers ? "turn answer" : "turn" },
-      make("h4", {}, `${number + 1}. ${turn.agent}${kind}`, make("small", {}, `${round}${answers ? " (answers)" : ""}`)));
+      make("h4", {}, `${number + 1}. ${turn.agent}${kind}`,
+        make("small", {}, `${round}${answers ? " (answers)" : ""}`)));
     if (turn.observation) card.append(observation(turn.observation));
     const known = this.tokens.checked && turn.tokens;
     card.append(make("div", { className: "reply text" }, ...(known ? tokens(turn) : [turn.text || "(empty)"])));
+    const verdict = episode.verdicts[turn.agent];
+    if (answers && verdict?.reason && !episode.turns.slice(number + 1).some((later) => later.agent === turn.agent)) {
+      card.append(make("p", {}, `${VERDICTS[verdict.outcome]}: ${verdict.reason}`));
+    }
     const facts = [];
     const [value, advantage] = [average(turn.value), average(turn.advantage)];
     if (value !== undefined) facts.push(`value before it ${figure(value)}`);
@@ -253,6 +269,11 @@ class EpisodeBrowser {
     if (facts.length) card.append(make("small", {}, facts.join(" · ")));
     return card;
   }
+}
+
+/** Return a text with a few words before it. */
+function labelled(words, text) {
+  return make("div", { className: "text" }, make("span", { className: "soft" }, words), text);
 }
 
 /** Return the messages that an agent read, folded. */
@@ -295,7 +316,6 @@ function agentTable(episode) {
   const turnsOf = (agent) => episode.turns.filter((turn) => turn.agent === agent && turn.kind !== "result");
   const cells = {
     verdict: (agent) => { const found = episode.verdicts[agent]; return found && VERDICTS[found.outcome]; },
-    reason: (agent) => episode.verdicts[agent]?.reason || undefined,
     reward: (agent) => episode.rewards[agent] !== undefined ? figure(episode.rewards[agent]) : undefined,
     value: (agent) => { const x = average(turnsOf(agent).at(-1)?.value); return x === undefined ? x : figure(x); },
     advantage: (agent) => {
@@ -320,10 +340,11 @@ function graphs(header, episode) {
   const agents = Object.keys(header.team.roles);
   const found = header.team.dependency;
   if (agents.length < 2) return [];
-  if (!found) return [make("p", { className: "soft" }, `Who sees whom is decided in the episode (${header.team.decided_by}).`)];
+  if (!found) return [make("p", {}, `Who sees whom is decided in the episode (${header.team.decided_by}).`)];
   const rounds = found.rounds ?? [found.edges];
   return rounds.flatMap((edges, number) => [
-    ...(rounds.length > 1 ? [make("small", {}, `Round ${number + 1}`)] : []), graph(agents, edges, header.team.answering),
+    ...(rounds.length > 1 ? [make("small", {}, `Round ${number + 1}`)] : []),
+    graph(agents, edges, header.team.answering),
   ]);
 }
 
@@ -331,8 +352,11 @@ function graphs(header, episode) {
 function graph(agents, edges, answering) {
   const level = Object.fromEntries(agents.map((agent) => [agent, 0]));
   for (let i = 0; i < agents.length; i += 1) {
-    for (const [seen, seeing] of edges) level[seeing] = Math.min(agents.length, Math.max(level[seeing], level[seen] + 1));
+    for (const [seen, seeing] of edges) {
+      level[seeing] = Math.min(agents.length, Math.max(level[seeing], level[seen] + 1));
+    }
   }
+  if (!edges.length) agents.forEach((agent, i) => { level[agent] = i % 4; }); // nobody sees anybody: rows of four
   const columns = [...new Set(Object.values(level))].sort((a, b) => a - b)
     .map((each) => agents.filter((agent) => level[agent] === each));
   const height = 40 * Math.max(...columns.map((column) => column.length)) + 8;
@@ -346,12 +370,14 @@ function graph(agents, edges, answering) {
   const svg = svgNode("svg", { class: "graph", viewBox: `0 0 ${columns.length * step - 48} ${height}`, role: "img",
     "aria-label": `Dependency function D: ${words}` });
   svg.style.maxWidth = `${columns.length * step - 48}px`;
-  const arrow = svgNode("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 8, markerHeight: 8, orient: "auto" });
+  const size = { refX: 7, refY: 4, markerWidth: 8, markerHeight: 8 };
+  const arrow = svgNode("marker", { id: "arrow", viewBox: "0 0 8 8", orient: "auto", ...size });
   arrow.append(svgNode("path", { d: "M0,0 L8,4 L0,8 z" }));
   svg.append(arrow);
   for (const [seen, seeing] of edges) {
     const [x1, y1, x2, y2] = [at[seen][0] + width, at[seen][1], at[seeing][0], at[seeing][1]];
-    svg.append(svgNode("path", { d: `M${x1},${y1} C${x1 + 28},${y1} ${x2 - 28},${y2} ${x2},${y2}`, "marker-end": "url(#arrow)" }));
+    const line = `M${x1},${y1} C${x1 + 28},${y1} ${x2 - 28},${y2} ${x2},${y2}`;
+    svg.append(svgNode("path", { d: line, "marker-end": "url(#arrow)" }));
   }
   for (const agent of agents) {
     const [x, y] = at[agent];

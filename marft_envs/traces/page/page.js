@@ -28,7 +28,8 @@ function setUpTheme(button) {
 /** Return the JSON value of an element that holds it as gzip in base64. */
 async function unpack(id) {
   const text = atob(document.getElementById(id).textContent);
-  const bytes = Uint8Array.from(text, (character) => character.charCodeAt(0));
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i += 1) bytes[i] = text.charCodeAt(i);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Response(stream).json();
 }

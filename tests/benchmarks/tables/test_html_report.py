@@ -55,7 +55,7 @@ def test_the_figures_have_a_band_from_three_seeds_on_and_all_seeds(rows):
     few = json.loads(script(page_of([row for row in rows if row.get("seed", 0) < 2]), "charts"))
     assert {s["role"] for s in few["curves"][0]["series"]} == {"mean", "seed"}
     panels = {chart["title"]: chart for chart in charts["stability"]}
-    entropy = panels["relay: entropy"]  # 1 - update / 20 for both agents, in every seed
+    entropy = panels["relay: entropy of the policy"]  # 1 - update / 20 for both agents, in every seed
     assert entropy["series"][0]["y"][0] == pytest.approx(0.95) and len(entropy["x"]) == 10
 
 
