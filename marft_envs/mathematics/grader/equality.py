@@ -20,8 +20,6 @@ more than 10,000 digits are compared as strings.
 from __future__ import annotations
 
 import re
-from fractions import Fraction
-from math import isfinite
 from typing import Protocol
 
 from marft_envs.mathematics.grader.assignments import without_names
@@ -31,7 +29,7 @@ from marft_envs.mathematics.grader.collection_equality import (
     compare_matrices,
 )
 from marft_envs.mathematics.grader.decision import EQUAL, Decision, decision, different, unknown
-from marft_envs.mathematics.grader.expression_equality import number_of, same_value
+from marft_envs.mathematics.grader.expression_equality import precise_value, same_value
 from marft_envs.mathematics.grader.grading_policy import DEFAULT_POLICY, GradingPolicy
 from marft_envs.mathematics.grader.input_limits import is_misread, too_costly, wants_worker
 from marft_envs.mathematics.grader.named_values import without_lead
@@ -227,8 +225,10 @@ class _Comparison:
         if number is None or not number.decimals or number.unit or number.percent:
             return False
         tree = tree_of(other, self.policy.log)
-        value = number_of(tree) if tree is not None and not is_rational(tree) and not has(tree, "deg", "pct") else None
-        return value is not None and isfinite(value) and is_float_of(number, Fraction(value))
+        if tree is None or is_rational(tree) or has(tree, "deg", "pct"):
+            return False
+        value = precise_value(tree, number.decimals + 10)
+        return value is not None and is_float_of(number, value)
 
     def trees(self, answer: Node, gold: Node) -> Decision:
         """Compare two expression trees by their values."""

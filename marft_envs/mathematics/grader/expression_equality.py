@@ -21,6 +21,8 @@ import decimal
 import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from fractions import Fraction
+from math import isfinite
 from typing import Any, NamedTuple
 
 from marft_envs.mathematics.grader.grading_policy import GradingPolicy
@@ -50,6 +52,7 @@ from marft_envs.mathematics.grader.tree_value import (
 CompareTrees = Callable[[Node, Node, list[Point], int], bool | None]
 ENOUGH = 8
 GUARD_DIGITS = 30
+FLOAT_DECIMALS = 30  # a float is precise enough for decimals with at most 20 digits after the point
 _OF_INTEGERS = ("fact", "fact2", "binom", "floor", "ceil", "call")
 _NO_VALUE = (Unknown, ArithmeticError, ValueError, TypeError, KeyError, AttributeError, RecursionError)
 
@@ -290,6 +293,18 @@ def number_of(node: Node) -> float | None:
         return float(Floats().run(_replace_marks(node, "radian", "hundredth"), {})[0])
     except _NO_VALUE:
         return None
+
+
+def precise_value(node: Node, digits: int) -> Fraction | None:
+    """Return the value of a constant: with this many digits, or with 16 if decimals cannot compute it; None if none."""
+    if digits <= 1_000:
+        with decimal.localcontext(context(digits + GUARD_DIGITS)):
+            try:
+                return Fraction(Decimals(digits + GUARD_DIGITS).run(node, {})[0])
+            except _NO_VALUE:
+                pass
+    value = number_of(node) if digits <= FLOAT_DECIMALS else None
+    return Fraction(value) if value is not None and isfinite(value) else None
 
 
 def is_defined(node: Node) -> bool:

@@ -256,6 +256,8 @@ class _Parser:
         named = NAMED.get(word.lstrip("\\")) if word.startswith("\\") else None
         if word in ("e", "i") or named:
             return named or ("const", word)
+        if word in ("f", "g") and self.tokens[self.at] == ("op", "("):  # f(2x) is no product, and differs from 2f(x)
+            return ("sym", f"{word}({self.group()!r})")
         if self.accept("_"):
             word += "_" + self.subscript()
         primes = 0

@@ -11,6 +11,7 @@ from marft_envs.mathematics.grader.number import Number
 from marft_envs.mathematics.grader.units import is_known, read_unit
 
 FLOAT_DIGITS = 15
+MOST_FLOAT_DIGITS = 17
 FLOAT_ERROR = Fraction(1, 2**52)
 _SIGNS = {r"\$": "dollar", "€": "euro", "₹": "rupee"}
 _CURRENCY = re.compile(r"\\\$|[€₹]|\b(?:dollar|cent|euro|rupee)s?\b|\b(?:USD|EUR)\b", re.IGNORECASE)
@@ -78,14 +79,14 @@ def _is_rounded(decimal: Number, other: Number) -> bool:
 def is_float_of(decimal: Number, value: Fraction) -> bool:
     """Return whether a decimal with at least FLOAT_DIGITS significant digits is ``value``, rounded or truncated.
 
-    With more than FLOAT_DIGITS digits, it may have the rounding error of a float.
+    With 16 or 17 digits, it may have the rounding error of a float.
     """
     unit = Fraction(1, 10**decimal.decimals)
     digits = abs(decimal.value) / unit
     if not decimal.decimals or digits < 10 ** (FLOAT_DIGITS - 1):
         return False
     excess = abs(decimal.value) - abs(value) if (decimal.value < 0) == (value < 0) else abs(decimal.value - value)
-    if digits >= 10**FLOAT_DIGITS and abs(excess) <= abs(value) * FLOAT_ERROR:
+    if 10**FLOAT_DIGITS <= digits < 10**MOST_FLOAT_DIGITS and abs(excess) <= abs(value) * FLOAT_ERROR:
         return True
     return -unit < excess <= unit / 2
 

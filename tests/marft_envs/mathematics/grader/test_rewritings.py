@@ -67,7 +67,13 @@ def test_rewritings_of_real_golds(data_folder):
     pytest.importorskip("math_verify", reason="needs math-verify: pip install '.[math]'")
     shared_pool().warm_up()
     golds = []
-    for name, split in (("math", "train"), ("math", "test"), ("olympiadbench", "test")):
+    for name, split in (
+        ("math", "train"),
+        ("math", "test"),
+        ("olympiadbench", "test"),
+        ("svamp", "train"),
+        ("cmath", "test"),
+    ):
         task = load(name, path=data_folder, split=split)
         golds += [task.problem(index).gold for index in range(task.size)]
     distinct = sorted(set(map(str, golds)))
