@@ -1,14 +1,15 @@
 r"""Equality of an answer and a gold, in layers from cheap to expensive.
 
-Each layer decides the pairs that it can read and leaves the others to the next layer.
+Each layer decides equal, different or unknown (``decision``); an unknown pair goes on to the next layer.
 
 1. Strings that are equal after ``normalization``.
 2. Two numbers: exact fractions, with percent signs and units (``number``, ``units``, ``quantity_equality``).
-3. Choices, times, ratios, numerals in a base, words (``special_answers``).
+3. Choices, times, ratios, numerals in a base, words (``special_equality``).
 4. The outermost shape: matrices, lists, tuples, sets, intervals and inequalities, part by part (``shape``,
-   ``intervals``).
-5. Equations and names: x = 5 answers 5, as does the calculation 2 + 3 = 5; 2x + 4y = 3 equals y = -x/2 + 3/4.
-6. Two expressions by their values (``expression_equality``): exactly modulo primes, with floats, with 60 digits.
+   ``collection_equality``, ``real_intervals``).
+5. Equations and names: x = 5 answers 5, as does the calculation 2 + 3 = 5; 2x + 4y = 3 equals y = -x/2 + 3/4
+   (``relation_equality``, ``named_values``).
+6. Two expressions by their values (``expression_equality``): exactly, modulo a prime, with floats, with decimals.
 7. The symbolic worker, for all other pairs within the ``input_limits``.
 
 Choices on which people differ are fields of ``GradingPolicy``. The other rules are fixed: no number is rounded unless

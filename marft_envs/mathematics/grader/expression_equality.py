@@ -2,15 +2,16 @@
 
 | step | for | decides |
 |---|---|---|
-| modulo two primes, at up to five points | fractions and integer powers | equal and different |
-| floats with an error bound, at up to eight points | all trees | different |
-| decimals of 60 digits, at the same points | roots, powers, logarithms | equal and different |
-| the symbolic worker (mpmath, 60 digits) | the rest, mostly equal trigonometric expressions | equal and different |
+| fractions, or integers modulo a prime if they are long | rational constants | equal and different |
+| integers modulo a prime, at up to 16 points | fractions, integer powers, factorials | equal and different |
+| floats with an error bound, at eight points or more | all trees | different |
+| decimals, at the same points | roots, powers, logarithms | equal and different |
+| the symbolic worker (mpmath) | the rest, mostly equal trigonometric expressions | equal and different |
 
-Each of the first three takes microseconds. Equality at random points is identity testing in the sense of Schwartz
-(1980, https://doi.org/10.1145/322217.322225) and Zippel (1979): a nonzero polynomial of degree d is zero modulo a prime
-p at a random point with probability at most d / p. The points are fixed here, so that verdicts are reproducible; an
-answer that is constructed from the points themselves could be accepted.
+All but the last take microseconds. Equality at random points is identity testing in the sense of Schwartz (1980,
+https://doi.org/10.1145/322217.322225) and Zippel (1979): a nonzero polynomial of degree d is zero modulo a prime p at a
+random point with probability at most d / p. The points and the prime are drawn with the gold as seed
+(``sample_points``, ``number_systems.prime``).
 
 A point at which one of the two is not a real number is skipped, so ln(x^2) equals 2 ln x, and sqrt(x^2) differs from x.
 """
