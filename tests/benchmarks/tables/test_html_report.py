@@ -65,6 +65,7 @@ def test_the_episodes_are_those_of_the_rows_and_the_page_is_the_same_each_time(r
     assert [(g["arm"], g["seed"], g["update"]) for g in groups] == [("ippo", 0, 0), ("marft", 1, 10)]
     assert groups[0]["episodes"] == rows[-2]["episodes"] and groups[0]["header"] == rows[-2]["header"]
     assert page == page_of(rows)
+    assert base64.b64decode(script(page, "episodes"))[4:8] == bytes(4)  # gzip's time of writing
 
 
 def test_text_cannot_become_markup():
