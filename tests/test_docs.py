@@ -115,7 +115,8 @@ def test_the_recipes_are_followed_to_the_letter(tmp_path):
     assert "marft_narrow" in (tmp_path / "results" / "narrow" / "report.md").read_text()
     left = {path.relative_to(tmp_path).as_posix() for path in _files(tmp_path)} - before
     assert {path for path in left if not path.startswith("results/narrow/")} == {
-        "marft_envs/word_sum_v0.py", "docs/environments/word_sum_v0.md", "narrow.toml",
+        "marft_envs/word_sum_v0.py", "docs/environments/word_sum_v0.md",
+        "docs/environments/word_sum_v0.validation.json", "narrow.toml",
     }  # fmt: skip
 
 

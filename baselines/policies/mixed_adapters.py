@@ -46,13 +46,13 @@ class _MixedLinear(nn.Module):
     def __init__(self, layer: Any, gates: _Gates) -> None:
         super().__init__()
         self._layer, self._gates = (layer,), gates
-        self.down = self.up = torch.empty(0)
+        self.down = self.up = torch.empty(0, device="cpu")
 
     def load(self, names: Sequence[str], dtype: torch.dtype) -> None:
         """Stack the matrices of some adapters, [I, m r] and [m r, O]; none frees the memory."""
         (layer,) = self._layer
         if not names:
-            self.down = self.up = torch.empty(0)
+            self.down = self.up = torch.empty(0, device="cpu")
             return
         self.down = torch.cat([layer.lora_A[name].weight for name in names]).T.to(dtype)
         self.up = torch.cat([layer.lora_B[name].weight.T * layer.scaling[name] for name in names]).to(dtype)
