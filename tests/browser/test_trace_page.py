@@ -23,10 +23,11 @@ def page_of(path, rows):
 
 def test_5000_episodes_open_in_two_seconds(tmp_path, open_page):
     words = "the half of the sum that I know and pass on to the next agent, step by step, is " * 4
-    rows = [header(level=1), *(episode(i, i % 3 == 0, words) for i in range(EPISODES))]
+    rows = [header(update=7, dataset=""), *(episode(i, i % 3 == 0, words) for i in range(EPISODES))]
     path = page_of(tmp_path / "run.jsonl", rows)
     opened = open_page(path)
     assert opened.seconds < LIMIT_S, f"{opened.seconds:.2f} s"
+    assert f"{EPISODES} episodes of math_v0, arguments {{}}; update 7" in opened.page.locator("main").inner_text()
     options = opened.page.locator("#episode-list option")
     assert options.count() == 500 and "5000 of 5000 recorded" in opened.page.get_by_role("status").inner_text()
     opened.page.get_by_role("button", name="List all").click()

@@ -30,7 +30,8 @@ def trace_page(trace: Trace, name: str) -> str:
     header = trace.header
     arguments = json.dumps(header["arguments"], ensure_ascii=False)
     shown = arguments if len(arguments) <= EVERY_ARGUMENT else arguments[:EVERY_ARGUMENT] + " ..."
-    about = f"{len(trace.episodes)} episodes of {header['environment']}, arguments {shown}"
+    notes = "".join(f"; {key} {value}" for key, value in header.get("notes", {}).items() if value != "")
+    about = f"{len(trace.episodes)} episodes of {header['environment']}, arguments {shown}{notes}"
     group = {"task": header["environment"], "header": header, "episodes": trace.episodes}
     values = {"title": html.escape(f"Episodes of {name}"), "about": html.escape(about), "episodes": packed([group])}
     return filled((FOLDER / "trace.html").read_text(encoding="utf-8"), values)
