@@ -20,13 +20,19 @@ _DETACH = 2
 _PR_SET_PDEATHSIG = 1
 _HOST_NAME = b"sandbox"
 _ROOT = Path("/proc")  # the new root is mounted over this folder, which exists everywhere and holds none of ``paths``
-SCRATCH = Path("/tmp")
+_SCRATCH = (Path("/tmp"), Path("/scratch"))  # the second where the interpreter or its packages are below the first
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def enter(paths: Iterable[Path], hidden: Iterable[Path], devices: Iterable[Path]) -> None:
-    """Move the server into new namespaces, where it continues as process 1 in the folder ``SCRATCH``.
+def scratch_folder(paths: Iterable[Path]) -> Path:
+    """Return the folder for temporary files: /tmp, unless it holds one of the paths that the new root contains."""
+    listed = list(paths)
+    return next(folder for folder in _SCRATCH if not any(path.is_relative_to(folder) for path in listed))
+
+
+def enter(paths: Iterable[Path], hidden: Iterable[Path], devices: Iterable[Path]) -> Path:
+    """Move the server into new namespaces, where it continues as process 1 in its folder for temporary files.
 
     The calling process itself stays outside, waits for the server and then exits.
 
@@ -34,6 +40,9 @@ def enter(paths: Iterable[Path], hidden: Iterable[Path], devices: Iterable[Path]
         paths: Files and folders that the new root contains.
         hidden: Folders within ``paths`` that appear empty.
         devices: Devices that the new root contains.
+
+    Returns:
+        The folder for temporary files.
 
     Raises:
         OSError: If the host does not permit it.
@@ -48,7 +57,10 @@ def enter(paths: Iterable[Path], hidden: Iterable[Path], devices: Iterable[Path]
     _mount("none", "/", "", _RECURSIVE | _PRIVATE)
     _check("sethostname", _libc.sethostname(_HOST_NAME, len(_HOST_NAME)))
     _become_first_process()
-    _build_root(paths, hidden, devices)
+    paths = list(paths)
+    scratch = scratch_folder(paths)
+    _build_root(paths, hidden, devices, scratch)
+    return scratch
 
 
 def _become_first_process() -> None:
@@ -68,7 +80,7 @@ def hide_host_name() -> None:
         _libc.sethostname(_HOST_NAME, len(_HOST_NAME))
 
 
-def _build_root(paths: Iterable[Path], hidden: Iterable[Path], devices: Iterable[Path]) -> None:
+def _build_root(paths: Iterable[Path], hidden: Iterable[Path], devices: Iterable[Path], scratch: Path) -> None:
     root = _ROOT
     _mount("tmpfs", str(root), "tmpfs", _NOSUID | _NODEV, "mode=0755,size=4m")
     for path in paths:
@@ -79,22 +91,22 @@ def _build_root(paths: Iterable[Path], hidden: Iterable[Path], devices: Iterable
             _mount("tmpfs", f"{root}{path}", "tmpfs", _NOSUID | _NODEV, "mode=0755,size=4k")
     for device in devices:
         _bind(device, root)
-    (root / "tmp").mkdir()
+    Path(f"{root}{scratch}").mkdir()
     # A program's files are few and small, because their memory does not count as the program's.
-    _mount("tmpfs", f"{root}/tmp", "tmpfs", _NOSUID | _NODEV | _NOEXEC, "mode=1777,size=16m,nr_inodes=256")
+    _mount("tmpfs", f"{root}{scratch}", "tmpfs", _NOSUID | _NODEV | _NOEXEC, "mode=1777,size=16m,nr_inodes=256")
     for name, link in (
         ("fd", "/proc/self/fd"),
         ("stdin", "fd/0"),
         ("stdout", "fd/1"),
         ("stderr", "fd/2"),
-        ("shm", SCRATCH),
+        ("shm", scratch),
     ):
         (root / "dev" / name).symlink_to(link)
     (root / "proc").mkdir()
     _mount("proc", f"{root}/proc", "proc", _NOSUID | _NODEV | _NOEXEC)
     (root / "old").mkdir()
     _check("pivot_root", _libc.pivot_root(os.fsencode(root), os.fsencode(root / "old")))
-    os.chdir(SCRATCH)
+    os.chdir(scratch)
     _check("umount", _libc.umount2(b"/old", _DETACH))
     Path("/old").rmdir()
 

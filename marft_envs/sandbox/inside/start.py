@@ -68,8 +68,7 @@ def _prepare(level: str, packages: Path | None):  # type: ignore[no-untyped-def]
         importlib.import_module("numpy")
     scratch = None
     if level == "namespace":
-        inside["namespaces"].enter(readable.bound, readable.hidden, inside["readable_paths"].DEVICES)
-        scratch = inside["namespaces"].SCRATCH
+        scratch = inside["namespaces"].enter(readable.bound, readable.hidden, inside["readable_paths"].DEVICES)
     elif level == "landlock":
         inside["namespaces"].hide_host_name()
     ruleset = None if level == "rlimits" else make_ruleset(inside, readable, scratch)

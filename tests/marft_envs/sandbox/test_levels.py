@@ -1,6 +1,7 @@
 """Isolation levels: the self-test of a server, the refusal to run programs, the unsafe level, and the limits."""
 
 import sys
+import tempfile
 import warnings
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from marft_envs.sandbox import (
     Limits,
     LocalSandbox,
+    RunStatus,
     SandboxUnavailable,
     Stdin,
     UnsafeSandboxWarning,
@@ -106,3 +108,19 @@ def test_limits_are_validated(limits, message):
 def test_an_unknown_level_is_named():
     with pytest.raises(ValueError, match="level='docker': expected one of namespace, landlock, rlimits or None"):
         LocalSandbox("docker")
+
+
+def test_packages_below_the_folder_for_temporary_files(monkeypatch):
+    """As in a checkout below /tmp: numpy is found there, and temporary files go to another folder."""
+    real = server_pool.numpy_folder()
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        for name in ("numpy", "numpy.libs"):
+            Path(folder, name).symlink_to(real / name)
+        monkeypatch.setattr(server_pool, "numpy_folder", lambda: Path(folder))
+        sandbox = LocalSandbox(level="namespace")
+        program = (
+            "import tempfile\nimport numpy\nwith tempfile.TemporaryFile('w+') as file:\n    file.write('7')\n"
+            "    file.seek(0)\n    print(numpy.arange(4).sum(), file.read(), numpy.__file__.startswith('/tmp'))"
+        )
+        (run,) = sandbox.run(program, [Stdin("")]).runs
+        assert (run.status, run.stdout) == (RunStatus.DONE, "6 7 True\n"), run.detail
