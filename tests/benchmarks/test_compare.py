@@ -203,7 +203,7 @@ def test_a_signal_stops_the_runs_writes_the_rows_and_tells_how_to_resume(
     errors = capsys.readouterr().err
     assert errors.startswith(f"\nstopped; resume with: {interpreter()} ")
     assert errors.endswith(f"benchmarks/compare.py {' '.join(words)}\n")
-    assert {row["kind"] for row in rows_of(out)} == {"comparison", "run", "train", "eval"}
+    assert {row["kind"] for row in rows_of(out)} == {"comparison", "run", "train", "eval", "episodes"}
     assert multiprocessing.active_children() == []
 
 

@@ -27,11 +27,13 @@ WARM = """
 _STACK = 256 << 20
 _THREAD_STACK = 8 << 20  # as usual; otherwise each thread would get a stack of the main thread's size
 _ARENA_MAX = -8  # mallopt
+_DESCRIPTORS = 1024
 
 
 def main() -> None:
     """Prepare the server, report the result, and serve."""
     level, control_fd, packages, caller = sys.argv[1:5]
+    _raise_descriptor_limit()
     if resource.getrlimit(resource.RLIMIT_STACK)[0] != _STACK and "again" not in sys.argv:
         _start_again()
     control = socket.socket(fileno=int(control_fd))
@@ -43,6 +45,13 @@ def main() -> None:
     os.environ.clear()  # not before: the libraries of numpy read there that they must not start threads
     control.send(b"ready")
     serve(control, int(caller), confinement, scratch)
+
+
+def _raise_descriptor_limit() -> None:
+    """Raise a small limit of open files, which the caller may have; the server keeps descriptors above 100."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < _DESCRIPTORS:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(_DESCRIPTORS, hard) if hard >= 0 else _DESCRIPTORS, hard))
 
 
 def _start_again() -> None:

@@ -25,7 +25,7 @@ def test_every_core_works_if_the_memory_suffices(monkeypatch, capsys):
 
 
 def test_fewer_runs_are_parallel_if_the_memory_is_small_and_a_line_says_so(monkeypatch, capsys):
-    assert workers_of(monkeypatch, 100, model="1.5B", dtype="bfloat16") == 2
+    assert workers_of(monkeypatch, 36, model="1.5B", dtype="bfloat16") == 2
     expected = "2 runs in parallel, fewer than the 8 cores, because of the memory: a run needs up to"
     assert expected in capsys.readouterr().out
     assert workers_of(monkeypatch, 1, model="1.5B") == 1

@@ -71,7 +71,7 @@ def resident_mib(pid):
 def test_a_killed_program_is_repeated_once(landlock, times, status):
     run_stdin(landlock, "print(1)")
     killer = kill_large_runs(times)
-    run = run_stdin(landlock, f"x = bytearray(70 << 20)\n{SLOW_RUN}", limits=Limits(cpu_s=2))
+    run = run_stdin(landlock, "import time\nx = bytearray(70 << 20)\ntime.sleep(2)\nprint(1)", limits=Limits(cpu_s=2))
     killer.join()
     assert run.status is status, run.detail
     assert status is RunStatus.DONE or "killed by another process" in run.detail
@@ -82,7 +82,7 @@ def test_a_killed_tester_is_repeated_once(landlock, times, status):
     """The first time the tester is killed a right program must not be wrong."""
     run_stdin(landlock, "print(1)")
     killer = kill_large_runs(times)
-    test = Asserts("import time\nx = bytearray(70 << 20)\ntime.sleep(0.5)\nassert f(1) == 1")
+    test = Asserts("import time\nx = bytearray(70 << 20)\ntime.sleep(2)\nassert f(1) == 1")
     run = landlock.run("def f(x): return x", [test], Limits(cpu_s=2)).runs[0]
     killer.join()
     assert run.status is status, run.detail
