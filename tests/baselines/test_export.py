@@ -206,6 +206,7 @@ def export(*words, **environment):
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=clean | environment)
 
 
+@pytest.mark.slow
 def test_a_push_sends_every_file_of_the_folder(trained, tmp_path):
     Hub.received = []
     server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)

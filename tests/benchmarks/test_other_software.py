@@ -110,6 +110,7 @@ def read(path):
     return {tensor.name: torch.tensor(tensor.data) for tensor in gguf.GGUFReader(path).tensors}
 
 
+@pytest.mark.slow
 def test_the_failures_of_other_software_are_lines_of_the_table(python, monkeypatch, capsys):
     program = str(python("read line", "echo no memory >&2", "exit 1"))
     monkeypatch.setattr(machine_limits, "COPY_BYTES", 2**20)

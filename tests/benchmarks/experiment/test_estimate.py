@@ -66,6 +66,7 @@ def test_a_dry_run_prints_the_plan_and_makes_no_folder(preset, tmp_path, capsys)
     assert f"{sum(map(most_tokens, grid.runs())):,} generated tokens" in out
 
 
+@pytest.mark.slow
 def test_parts_of_a_comparison(preset, tmp_path, capsys):
     grid = load_preset(str(preset))
     first, *_ = grid.arms

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from marft_envs.coding.grader import check_tests
-from marft_envs.sandbox import Asserts, Limits, LocalSandbox, RunStatus, SandboxUnavailable, Stdin
+from marft_envs.sandbox import Asserts, Limits, LocalSandbox, RunStatus, SandboxUnavailable, Stdin, fork_server
 from tests.marft_envs.sandbox.quick_run import run_stdin
 from tests.marft_envs.sandbox.test_fork_servers import children, is_alive, wait_until
 
@@ -44,10 +44,12 @@ def idle(sandbox):
 
 
 def kill_large_runs(times):
-    """Kill the next runs of this process that take 60 MiB, once each. Return the thread that does it."""
+    """Kill the next runs of this process's servers that take 60 MiB, once each. Return the thread that does it."""
 
     def large_runs():
-        return [run for server in children(os.getpid()) for run in children(server) if resident_mib(run) > 60]
+        # Other children of this process, such as workers of the grader of mathematics, have large children, too.
+        servers = [server.pid for server in list(fork_server._ALL)]
+        return [run for server in servers for run in children(server) if resident_mib(run) > 60]
 
     def work():
         for _ in range(times):

@@ -36,9 +36,6 @@ def as_parameter(case):
     return pytest.param(case, id=case["id"], marks=marks)
 
 
-LEVELS = ("namespace", "landlock")
-
-
 def start(level):
     """Start a process that grades all cases at one level, in a private mount namespace."""
     if not shutil.which("unshare") or subprocess.run([*PRIVATE, "true"], capture_output=True).returncode:
@@ -64,13 +61,12 @@ def verdicts_of(process, timeout_s):
 
 @functools.cache
 def verdicts(level):
-    """Return the verdicts of a level. The processes of all levels run side by side."""
-    for other in LEVELS:
-        started(other)
+    """Return the verdicts of a level."""
     return verdicts_of(started(level), 300)
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.xdist_group("code_cases")  # one process grades all cases of a level
+@pytest.mark.parametrize("level", ["namespace", pytest.param("landlock", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("case", [as_parameter(case) for case in read_cases()])
 def test_the_verdict_is_correct(case, level):
     outcome, score, reason, isolation = verdicts(level)[case["id"]]
