@@ -113,6 +113,7 @@ FEATURES = {
     "wandb": ("import wandb; print(1)", "1", None),
     "trackio": ("import trackio; print(1)", "1", None),
     "docs": ("import material, mkdocstrings; print(1)", "1", None),
+    "browser": ("import axe_playwright_python, playwright; print(1)", "1", None),
     "dev": (TOOLS, "[]", None),
 }
 
