@@ -200,6 +200,8 @@ class _Parser:
                 if self.word == "!":
                     raise Unreadable("a triple factorial")
             elif self.accept("%", "\\%"):
+                if node[0] == "pct":
+                    raise Unreadable("two percent signs")
                 node = ("pct", node)
             elif self.accept("°", "\\degree", "\\degrees"):
                 node = ("deg", node)
