@@ -5,6 +5,7 @@
     python benchmarks/throughput.py engine --quick
     python benchmarks/throughput.py engine --allow-wheel --episodes 16 --agents 2 --prompts short
     python benchmarks/throughput.py engine --allow-wheel --repetitions 1 --json engine.json --resume
+    python benchmarks/throughput.py rounds --allow-wheel --repetitions 1
 
 turns (the default): the raw game, ``OrderEnforcing``, PettingZoo's wrappers and the batch runner, in microseconds per
 turn (benchmarks/speed/turns.py).
@@ -16,9 +17,12 @@ of its own, which docs/results.md describes: --llama-cpp and --vllm generate wit
 of GRPO, which is a generation and an update. All sides use the same number of threads, OMP_NUM_THREADS if it is set. A
 side that fails has the reason in its line.
 
-In the table, "of limit" is the share of the machine's limit, "x ref." the ratio to the reference style, between bests,
-and "paired" the median of the ratios within each repetition. The whole grid takes hours on a few cores: stderr shows
-about how long it still takes, --json writes the file after every cell, and --resume continues it.
+rounds: seconds of a rollout of several rounds whose turns begin from the keys and values of earlier ones, beside one in
+which every turn reads its prompt (benchmarks/speed/rounds.py).
+
+In the table of engine, "of limit" is the share of the machine's limit, "x ref." the ratio to the reference style,
+between bests, and "paired" the median of the ratios within each repetition. The whole grid takes hours on a few cores:
+stderr shows about how long it still takes, --json writes the file after every cell, and --resume continues it.
 
 Exit code 1: a side of this project failed. Exit code 2: a wrong option. A missed goal does not change the exit code.
 """
@@ -37,7 +41,7 @@ from baselines.command_line import MODEL_OPTIONS, add_model_options, run_command
 from benchmarks.speed import turns
 from benchmarks.speed.comparison import GENERATION_SIDES, UPDATE_SIDES
 
-SUBJECTS = ("turns", "engine")
+SUBJECTS = ("turns", "engine", "rounds")
 SIZES = {
     "model": "smollm2-135m", "episodes": (1, 16, 64), "agents": (2, 4, 8), "prompts": ("short", "long"),
     "new_tokens": 64, "repetitions": 3,
@@ -65,10 +69,14 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     of_engine = subjects.add_parser("engine", help="generation and training of a team")
     _add_engine_options(of_engine)
-    for subject in (of_turns, of_engine):
+    of_rounds = subjects.add_parser("rounds", help="rollouts of several rounds, with and without stored turns")
+    _add_rounds_options(of_rounds)
+    for subject in (of_turns, of_engine, of_rounds):
         subject.add_argument("--json", type=Path, metavar="FILE", help="write every repetition to this file")
     options = parser.parse_args(words)
     if options.subject == "engine":
+        if options.quick:
+            options.skip = [*options.skip, "memory"]
         for name, value in (QUICK_SIZES if options.quick else SIZES).items():
             if getattr(options, name) is None:
                 setattr(options, name, value)
@@ -85,8 +93,12 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         for name in ("new_tokens", "peak"):
             if getattr(options, name) is not None and getattr(options, name) < 1:
                 parser.error(f"--{name.replace('_', '-')}={getattr(options, name)}: expected at least 1")
-    if options.repetitions < 1:
-        parser.error(f"--repetitions={options.repetitions}: expected at least 1")
+    for name in (
+        "repetitions",
+        *(("episodes", "agents", "rounds", "new_tokens") if options.subject == "rounds" else ()),
+    ):
+        if getattr(options, name) < 1:
+            parser.error(f"--{name.replace('_', '-')}={getattr(options, name)}: expected at least 1")
     if options.json and not options.json.parent.is_dir():
         parser.error(f"--json={options.json}: expected a file in an existing folder")
     return options
@@ -101,7 +113,11 @@ def _add_engine_options(parser: argparse.ArgumentParser) -> None:
     add("--prompts", type=_prompts, metavar="LIST", help="short, long or both (default: short,long)")
     add("--new-tokens", type=int, help="tokens of every action (default: 64)")
     add("--repetitions", type=int, help="repetitions of every side, after one to warm up (default: 3)")
-    add("--quick", action="store_true", help="use small defaults: the tiny model and few tokens, in under a minute")
+    add(
+        "--quick",
+        action="store_true",
+        help="use small defaults: the tiny model, few tokens and no peak memory, in under a minute",
+    )
     add("--skip", nargs="+", choices=SKIPPABLE, default=[], metavar="SIDE",
         help=f"leave out sides: {', '.join(SKIPPABLE)}")  # fmt: skip
     for name, package in OTHER_SOFTWARE.items():
@@ -111,6 +127,17 @@ def _add_engine_options(parser: argparse.ArgumentParser) -> None:
     add("--peak", type=int, metavar="AGENTS",
         help="measure the memory of a team of this size in this process, and print it in bytes")  # fmt: skip
     add("--activated", action="store_true", help="with --peak: measure activated adapters")
+
+
+def _add_rounds_options(parser: argparse.ArgumentParser) -> None:
+    add_model_options(parser, {"device": "cpu", "dtype": "auto"}, set_defaults=True)
+    parser.add_argument("--model", default="smollm2-135m", help=f"{MODEL_OPTIONS['model']} (default: %(default)s)")
+    for name, default, what in (
+        ("episodes", 16, "episodes that are played at a time"), ("agents", 2, "agents of the team"),
+        ("rounds", 3, "rounds of an episode"), ("new-tokens", 32, "tokens of every action"),
+        ("repetitions", 3, "repetitions of every way, after one to warm up"),
+    ):  # fmt: skip
+        parser.add_argument(f"--{name}", type=int, default=default, help=f"{what} (default: {default})")
 
 
 def _numbers(text: str) -> tuple[int, ...]:
@@ -133,10 +160,10 @@ def run(options: argparse.Namespace) -> None:
     """Measure the subject that the command line names."""
     if options.subject == "turns":
         turns.run(options)
-    else:
-        from benchmarks.speed import engine  # imports torch, which --help and the turns do without
+        return
+    from benchmarks.speed import engine, rounds  # import torch, which --help and the turns do without
 
-        engine.run(options)
+    (engine if options.subject == "engine" else rounds).run(options)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

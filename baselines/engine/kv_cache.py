@@ -12,7 +12,7 @@ Axes: n rows, h heads of keys and values, C columns, d the size of a head, P tok
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -25,7 +25,7 @@ from baselines.policies.prompt_states import KeyValues
 class _Placement(NamedTuple):
     """Prefixes, the number of unused columns before the prefix of each row, and the row of ``prefix`` that has it."""
 
-    prefix: KeyValues
+    prefix: Callable[[], KeyValues]
     gaps: Tensor
     source: Tensor
 
@@ -59,21 +59,23 @@ class InPlaceLayer(DynamicLayer):
         for buffer, states in zip(self._buffers, new, strict=True):
             buffer[:rows, :, start : self.columns] = states
         if self._placement is not None:
-            self._place(*self._placement)
+            prefix, gaps, source = self._placement
             self._placement = None
+            self._place(prefix(), gaps, source)
         self._show(rows)
         return self.keys, self.values
 
-    def share(self, prefix: KeyValues, gaps: Tensor, source: Tensor) -> None:
+    def share(self, prefix: Callable[[], KeyValues], columns: int, gaps: Tensor, source: Tensor) -> None:
         """Let every row begin with a prefix. The first ``update`` appends what follows it.
 
         Args:
-            prefix: Keys and values of the P columns of some prefixes.
+            prefix: Function that returns the keys and values of some prefixes; the first ``update`` calls it.
+            columns: P, the columns of the prefixes.
             gaps: [n] unused columns before the prefix in each row. As many of the first tokens that ``update`` appends
                 are padding.
             source: [n] the prefix of each row.
         """
-        self.columns = prefix.keys.shape[2]
+        self.columns = columns
         self._placement = _Placement(prefix, gaps, source)
 
     def _place(self, prefix: KeyValues, gaps: Tensor, source: Tensor) -> None:
@@ -163,10 +165,10 @@ class InPlaceCache(Cache):
         """Number of columns."""
         return self.layers[0].columns
 
-    def share(self, prefix: Sequence[KeyValues], gaps: Tensor, source: Tensor) -> None:
-        """Let every row begin with a prefix, see ``InPlaceLayer.share``. ``prefix`` has one entry per layer."""
+    def share(self, prefix: Sequence[Callable[[], KeyValues]], columns: int, gaps: Tensor, source: Tensor) -> None:
+        """Let every row begin with a prefix, see ``InPlaceLayer.share``. ``prefix`` has one function per layer."""
         for layer, states in zip(self.layers, prefix, strict=True):
-            layer.share(states, gaps, source)
+            layer.share(states, columns, gaps, source)
 
     def layer_states(self) -> list[KeyValues]:
         """Return the keys and values of each layer, without a copy."""

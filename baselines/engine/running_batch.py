@@ -5,8 +5,9 @@ Axes: n rows, C columns of the cache, P tokens of a prefix that prompts share, S
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,8 @@ from baselines.engine.kv_cache import InPlaceCache
 from baselines.engine.protocol import Completion, FinishReason, GenerationRequest
 from baselines.engine.sampling import choose
 from baselines.engine.stopping import StopStrings
-from baselines.policies.prompt_states import KeyValues
+from baselines.policies.prompt_states import KeyValues, Place, PromptBlock, PromptStates
+from baselines.policies.prompt_store import key
 from baselines.policies.rollout import ActiveModel
 from baselines.policies.shared_prefix import LEAST_SAVED, attention_layers
 
@@ -84,12 +86,13 @@ class _First(NamedTuple):
     """The first tokens of prompts, which were read before the rest.
 
     Attributes:
-        layers: Keys and values of each layer, with rows that end in the last column; empty if nothing was read.
+        layers: Functions that return the keys and values of a layer, with rows that end in the last column; empty if
+            nothing was read.
         tokens: Number of first tokens of each prompt.
-        source: The row of ``layers`` that has the first tokens of each prompt.
+        source: The row that has the first tokens of each prompt.
     """
 
-    layers: list[KeyValues]
+    layers: list[Callable[[], KeyValues]]
     tokens: list[int]
     source: list[int]
 
@@ -116,6 +119,7 @@ class RunningBatch:
         self._cache: Any = None
         self._columns = 0
         self._ended: list[Row] = []
+        self._store = model.policy.store
         self.rows: list[Row] = []
 
     @property
@@ -155,6 +159,8 @@ class RunningBatch:
     def take_ended(self) -> list[Row]:
         """Return the rows whose action has ended since the last call, and remove them where the cache can do so."""
         ended, self._ended = self._ended, []
+        if ended and self._layers is not None and self._store.limit:
+            self._store_ended()
         kept = [i for i, row in enumerate(self.rows) if row.finish_reason is None]
         if not kept:
             self.rows, self._cache = [], None
@@ -169,6 +175,28 @@ class RunningBatch:
                     row.start -= unused
         return ended
 
+    def _store_ended(self) -> None:
+        """Store the keys and values of the rows that have ended, from which a later turn of their agents begins.
+
+        Those of the base and an activated adapter together would be of no use to another turn.
+        """
+        ended = [i for i, row in enumerate(self.rows) if row.finish_reason is not None and not row.request.base_tokens]
+        if not ended:
+            return
+        rows = [self.rows[i] for i in ended]
+        at, first = torch.tensor(ended, device=self._model.device), min(row.start for row in rows)
+        layers = [KeyValues(*(states[at, :, first:] for states in layer)) for layer in self._cache.layer_states()]
+        lengths = torch.tensor([self._columns - row.start for row in rows], device=self._model.device)
+        # The last token of an action has not been read.
+        sequences = [key([*row.request.prompt_ids, *row.tokens[:-1]]) for row in rows]
+        readers = self._readers([row.adapter for row in rows])
+        self._store.add(readers, sequences, PromptBlock(layers, lengths), replace=True)
+
+    def _readers(self, adapters: Sequence[str | None]) -> list[Hashable]:
+        """Return the key of each adapter in the store."""
+        keys = {adapter: self._model.policy.reader(adapter) for adapter in dict.fromkeys(adapters)}
+        return [keys[adapter] for adapter in adapters]
+
     def _read(
         self, prompts: Sequence[tuple[int, ...]], adapters: Sequence[str | None], first: _First, spare: int
     ) -> tuple[Tensor, Any, Tensor, int]:
@@ -182,7 +210,7 @@ class RunningBatch:
         cache = None if self._layers is None else InPlaceCache(self._layers, spare)
         ids, gaps = left_pad([prompt[n:] for prompt, n in zip(prompts, first.tokens, strict=True)], self._pad_id)
         if first.layers and cache is not None:
-            cache.share(first.layers, gaps, torch.tensor(first.source, device="cpu"))
+            cache.share(first.layers, max(first.tokens), gaps, torch.tensor(first.source, device="cpu"))
             first.layers.clear()  # those of a layer are freed as soon as they are in the cache
         starts = gaps + max(first.tokens) - torch.tensor(first.tokens, device="cpu")
         columns = max(first.tokens) + ids.shape[1]
@@ -195,25 +223,36 @@ class RunningBatch:
         distinct = {pair: i for i, pair in enumerate(dict.fromkeys(pairs))}
         saved = sum(len(prompt) - 1 for prompt in prompts) - sum(len(prompt) - 1 for _, prompt in distinct)
         if self._layers is None or saved < LEAST_SAVED or min(map(len, prompts)) == 1:
-            return self._read_shared(prompts, adapters)
+            return self._begin(prompts, adapters)
         of, firsts = [adapter for adapter, _ in distinct], [prompt[:-1] for _, prompt in distinct]
-        _, cache, _, _ = self._read(firsts, of, self._read_shared(firsts, of), 0)
-        return _First(cache.layer_states(), [len(p) - 1 for p in prompts], [distinct[pair] for pair in pairs])
+        _, cache, _, _ = self._read(firsts, of, self._begin(firsts, of), 0)
+        return _First(
+            _functions(cache.layer_states()), [len(p) - 1 for p in prompts], [distinct[pair] for pair in pairs]
+        )
 
-    def _read_shared(self, prompts: Sequence[tuple[int, ...]], adapters: Sequence[str | None]) -> _First:
-        """Read the first tokens that all prompts of an adapter have in common, unless that would save too little."""
+    def _begin(self, prompts: Sequence[tuple[int, ...]], adapters: Sequence[str | None]) -> _First:
+        """Return first tokens of prompts that are stored, or read those that prompts have in common.
+
+        Nothing is read if either would save too little.
+        """
         of_adapter: dict[str | None, list[tuple[int, ...]]] = {}
         for adapter, prompt in zip(adapters, prompts, strict=True):
             of_adapter.setdefault(adapter, []).append(prompt)
         common = {a: min(common_prefix_length(p), min(map(len, p)) - 1) for a, p in of_adapter.items()}
         read = [adapter for adapter, tokens in common.items() if tokens]
-        if self._layers is None or sum(common[a] * (len(of_adapter[a]) - 1) for a in read) < LEAST_SAVED:
+        places, saved = list[Place](), 0
+        if self._store.bytes:
+            places, saved = self._store.beginnings(self._readers(adapters), [key(prompt) for prompt in prompts])
+        shared = sum(common[a] * (len(of_adapter[a]) - 1) for a in read)
+        if places and saved >= shared:
+            return _stored(places)
+        if self._layers is None or shared < LEAST_SAVED:
             return _First([], [0] * len(prompts), [0] * len(prompts))
         cache = InPlaceCache(self._layers, spare=0)
         ids, gaps = left_pad([of_adapter[a][0][: common[a]] for a in read], self._pad_id)
         self._forward(ids, gaps, ids.shape[1], cache, read)
         source = [read.index(adapter) if adapter in read else 0 for adapter in adapters]
-        return _First(cache.layer_states(), [common[adapter] for adapter in adapters], source)
+        return _First(_functions(cache.layer_states()), [common[adapter] for adapter in adapters], source)
 
     def _read_base(self, prompts: Sequence[tuple[int, ...]], base: Sequence[int]) -> _First:
         """Read the first tokens of each prompt with the base alone, those of several rows once. base: their numbers."""
@@ -221,8 +260,14 @@ class RunningBatch:
         firsts = [prompt[:n] for prompt, n in zip(prompts, base, strict=True)]
         distinct = {first: i for i, first in enumerate(dict.fromkeys(firsts))}
         ids = torch.tensor([[*first, *[self._pad_id] * (longest - len(first))] for first in distinct], device=device)
-        block = self._model.read_prompts(ids, torch.tensor([len(first) for first in distinct], device=device))
-        return _First(block.layers, list(base), [distinct[first] for first in firsts])
+        lengths, policy = torch.tensor([len(first) for first in distinct], device=device), self._model.policy
+        if self._store.limit:
+            layers = _of_states(
+                self._store.states(policy.reader(None), ids, lengths, policy.read_prompts, replace=True)
+            )
+        else:
+            layers = _functions(policy.read_prompts(ids, lengths).layers)
+        return _First(layers, list(base), [distinct[first] for first in firsts])
 
     def _forward(
         self, ids: Tensor, starts: Tensor, columns: int, cache: Any, adapters: Sequence[str | None]
@@ -268,6 +313,21 @@ class RunningBatch:
                 row.append(token, logprob, self._end_ids)
                 if row.finish_reason is not None:
                     self._ended.append(row)
+
+
+def _stored(places: Sequence[Place]) -> _First:
+    """Return the first tokens of prompts that are in a store."""
+    return _First(_of_states(PromptStates(places)), [place.tokens for place in places], list(range(len(places))))
+
+
+def _of_states(states: PromptStates) -> list[Callable[[], KeyValues]]:
+    """Return functions that put the keys and values of each layer together."""
+    return [partial(states.layer, index) for index in range(states.layers)]
+
+
+def _functions(layers: Sequence[KeyValues]) -> list[Callable[[], KeyValues]]:
+    """Return functions that return the keys and values of each layer."""
+    return [partial(KeyValues, *layer) for layer in layers]
 
 
 def common_prefix_length(sequences: Sequence[tuple[int, ...]]) -> int:

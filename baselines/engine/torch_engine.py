@@ -214,6 +214,7 @@ class TorchEngine:
                 "decoding.max_new_tokens)"
             )
         self.out_of_memory += 1
+        self.policy.store.close()
         self.rows = len(rows) // 2
         free_cache(self.policy.device.type)
         log.warning(

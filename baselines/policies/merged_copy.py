@@ -16,7 +16,7 @@ from peft.tuners.tuners_utils import BaseTunerLayer
 from torch import nn
 from transformers.pytorch_utils import Conv1D
 
-from baselines.policies.weights import LoraWeights
+from baselines.policies.weights import LoraWeights, weights_state
 
 
 class MergedCopy:
@@ -51,8 +51,7 @@ class MergedCopy:
     @torch.no_grad()
     def load(self, name: str) -> None:
         """Merge an adapter into the copy. Nothing is done if it was merged last and has not changed since."""
-        # Every change in place, such as an optimiser step, increases the version of a parameter.
-        version = sum(p._version for p in self._weights.parameters_of(name))
+        version = weights_state(self._weights, name)
         if self._loaded == (name, version):
             return
         for layer, plain in self._layers:

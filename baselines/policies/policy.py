@@ -9,17 +9,17 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
 
 from baselines.policies.head import chosen_scores, chunk_positions, head_is_plain, own_logits
-from baselines.policies.prompt_states import PromptBlock, read_after, read_prompts
+from baselines.policies.prompt_states import PromptBlock, PromptStates, read_after, read_prompts
 from baselines.policies.prompt_store import PromptStore
 from baselines.policies.shared_prefix import attention_layers, longest_shareable, read_with_prefix, shared_tokens
-from baselines.policies.weights import FullWeights, LoraSettings, LoraWeights, Weights
+from baselines.policies.weights import FullWeights, LoraSettings, LoraWeights, Weights, weights_state
 from baselines.trajectory import AgentTurns
 
 _ADAPTER = re.compile(r"[\w-]+")
@@ -91,7 +91,7 @@ class SharedBasePolicy(nn.Module):
     Attributes:
         versions: Optimiser steps so far, by name of trained weights.
         invocation_ids: The token ids that activate the adapters; empty if they are always active.
-        store: The prompts that the bases of a team have read in this update; empty outside ``prompts_kept``.
+        store: What the models of a team have read in this rollout or update; empty outside ``prompts_kept``.
 
     Raises:
         ValueError: If an agent or the name of an adapter is invalid, only some agents of an adapter are frozen, or the
@@ -249,15 +249,25 @@ class SharedBasePolicy(nn.Module):
         """Return whether a pass continues what the base alone has read of some turns."""
         return bool(self.invocation_ids) and bool(turns.base_tokens.any())
 
-    def read_prompts(self, ids: Tensor, lengths: Tensor) -> PromptBlock:
+    def read_prompts(self, ids: Tensor, lengths: Tensor, before: PromptStates | None = None) -> PromptBlock:
         """Return the keys and values of prompts under the base alone, whichever policy is active.
 
         Args:
             ids: [n, P] token ids, padded on the right, on the policy's device.
             lengths: [n] tokens of each prompt.
+            before: Keys and values of the first tokens of each prompt under the base, at least one token less than the
+                prompt has; None reads all tokens.
         """
         with self.use(None):
-            return read_prompts(self.backbone, ids, lengths, self._layers)
+            return read_prompts(self.backbone, ids, lengths, self._layers, before)
+
+    def reader(self, adapter: str | None) -> Hashable:
+        """Return the key of an adapter in ``store``, which differs as soon as its weights have changed.
+
+        Args:
+            adapter: Name of the weights; None for the base alone, whose key is the policy itself.
+        """
+        return self if adapter is None else (self, adapter, weights_state(self.weights, adapter))
 
     def token_scores(self, hidden: Tensor, turns: AgentTurns, temperature: float) -> TokenScores:
         """Return the scores of the action's tokens.
@@ -289,13 +299,20 @@ class SharedBasePolicy(nn.Module):
 
 @contextlib.contextmanager
 def prompts_kept(policies: Policies, limit: int) -> Iterator[None]:
-    """Store the prompts that base models read within the block for activated adapters.
+    """Store keys and values of what the models read within the block, so that later turns and passes begin from them.
+
+    A rollout stores the turns of agents that act again. For activated adapters it stores the prompts that the base has
+    read, and so does an update. Within such a block, the block of another call has no effect: an update in it finds the
+    prompts of its rollout.
 
     Args:
         policies: The policies.
         limit: Largest number of bytes of the keys and values of all bases.
     """
     store, bases = PromptStore(limit), set(map(policies.of, policies.agents))
+    if any(base.store.limit for base in bases):
+        yield
+        return
     for base in bases:
         base.store = store
     try:

@@ -51,15 +51,19 @@ class PromptBlock(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where the keys and values of a prompt are.
+    """Where the keys and values of the first tokens of a prompt are.
 
     Attributes:
         block: The block.
-        row: Row of the prompt in the block.
+        row: The row of the block.
+        tokens: Number of the first tokens.
+        after: Number of tokens that follow them in the row.
     """
 
     block: PromptBlock
     row: int
+    tokens: int
+    after: int = 0
 
 
 class PromptStates:
@@ -75,19 +79,24 @@ class PromptStates:
     """
 
     def __init__(self, places: Sequence[Place]) -> None:
-        blocks = {id(place.block): place.block for place in places}
         device = places[0].block.lengths.device
-        self._pieces = []
-        self.lengths = torch.zeros(len(places), dtype=torch.long, device=device)
-        for key, block in blocks.items():
-            targets = [i for i, place in enumerate(places) if id(place.block) == key]
-            target = torch.tensor(targets, device=device)
-            source = torch.tensor([places[i].row for i in targets], device=device)
-            self.lengths[target] = block.lengths[source]
-            self._pieces.append((block, source, target))
-        self.columns = int(self.lengths.max())
+        pieces: dict[tuple[int, int], list[int]] = {}
+        for i, place in enumerate(places):
+            pieces.setdefault((id(place.block), place.after), []).append(i)
+        self._pieces = [
+            (
+                places[targets[0]].block,
+                after,
+                torch.tensor([places[i].row for i in targets], device=device),
+                torch.tensor(targets, device=device),
+            )
+            for (_, after), targets in pieces.items()
+        ]
+        self.lengths = torch.tensor([place.tokens for place in places], device=device)
+        self.columns = max(place.tokens for place in places)
         self.layers = len(places[0].block.layers)
-        self._whole = len(blocks) == 1 and [p.row for p in places] == list(range(len(places[0].block.lengths)))
+        whole = list(range(len(places[0].block.lengths)))
+        self._whole = list(pieces) == [(id(places[0].block), 0)] and [p.row for p in places] == whole
 
     def layer(self, index: int) -> KeyValues:
         """Return the keys and values of a layer, which are put together at every call."""
@@ -99,10 +108,11 @@ class PromptStates:
     def _joined(self, index: int, part: int) -> Tensor:
         like = self._pieces[0][0].layers[index][part]
         joined = like.new_zeros(len(self.lengths), like.shape[1], self.columns, like.shape[3])
-        for block, source, target in self._pieces:
+        for block, after, source, target in self._pieces:
             states = block.layers[index][part]
-            common = min(self.columns, states.shape[2])
-            joined[target, :, self.columns - common :] = states[source, :, states.shape[2] - common :]
+            end = states.shape[2] - after
+            common = min(self.columns, end)
+            joined[target, :, self.columns - common :] = states[source, :, end - common : end]
         return joined
 
 
@@ -132,7 +142,9 @@ def takes_positions(trunk: nn.Module) -> bool:
 
 
 @torch.no_grad()
-def read_prompts(trunk: nn.Module, ids: Tensor, lengths: Tensor, layers: int) -> PromptBlock:
+def read_prompts(
+    trunk: nn.Module, ids: Tensor, lengths: Tensor, layers: int, before: PromptStates | None = None
+) -> PromptBlock:
     """Return the keys and values of prompts. A prefix that all of them begin with is read once.
 
     Args:
@@ -140,30 +152,46 @@ def read_prompts(trunk: nn.Module, ids: Tensor, lengths: Tensor, layers: int) ->
         ids: [n, P] token ids, padded on the right.
         lengths: [n] tokens of each prompt; the largest is P.
         layers: Number of the trunk's layers, each of which keeps keys and values only.
+        before: Keys and values of the first tokens of each prompt, but not of all its tokens; None if there are none.
 
     Raises:
         ValueError: The model returns no cache.
     """
     columns = torch.arange(ids.shape[1], device=ids.device)
     cache = Cache(layers=[DynamicLayer() for _ in range(layers)])  # also with sliding windows, all tokens are stored
-    shared = _shared(ids, lengths)
-    if shared:
-        trunk(input_ids=ids[:1, :shared], cache=cache, use_cache=True)
-        for layer in cache.layers:
-            layer.keys, layer.values = (t.expand(len(ids), -1, -1, -1) for t in (layer.keys, layer.values))
-    mask = (columns < lengths.unsqueeze(-1)).long()
-    trunk(input_ids=ids[:, shared:], attention_mask=mask, cache=cache, use_cache=True)
-    if cache.get_seq_length() != ids.shape[1]:
+    if before is not None:
+        first = before.lengths.unsqueeze(-1)
+        rest = columns[: int((lengths - before.lengths).max())]
+        mask = rest < lengths.unsqueeze(-1) - first
+        for index, layer in enumerate(cache.layers):
+            layer.update(*before.layer(index))
+        _continued(trunk, before, cache, ids.gather(1, (first + rest).clamp(max=ids.shape[1] - 1)), mask)
+        read = before.columns + mask.shape[1]
+        missing = mask.shape[1] - mask.sum(-1)
+    else:
+        shared = _shared(ids, lengths)
+        if shared:
+            trunk(input_ids=ids[:1, :shared], cache=cache, use_cache=True)
+            for layer in cache.layers:
+                layer.keys, layer.values = (t.expand(len(ids), -1, -1, -1) for t in (layer.keys, layer.values))
+        mask = (columns < lengths.unsqueeze(-1)).long()
+        trunk(input_ids=ids[:, shared:], attention_mask=mask, cache=cache, use_cache=True)
+        read, missing = ids.shape[1], ids.shape[1] - lengths
+    if cache.get_seq_length() != read:
         raise ValueError(f"model class {type(trunk).__name__} fills no cache: expected a decoder with keys and values")
-    missing = ids.shape[1] - lengths
-    found = []
+    return PromptBlock(_ending_together(cache, missing, ids.shape[1]), lengths)
+
+
+def _ending_together(cache: Cache, missing: Tensor, width: int) -> list[KeyValues]:
+    """Return the last columns of each layer, [n, h, width, d], with each row moved right by its missing tokens [n]."""
+    found, moved = [], bool(missing.any())
     for layer in cache.layers:
         states = KeyValues(layer.keys, layer.values)
         layer.keys = layer.values = None
-        if bool(missing.any()):
+        if moved:
             states = KeyValues(*(_right_aligned(t, missing) for t in states))
-        found.append(states)
-    return PromptBlock(found, lengths)
+        found.append(KeyValues(*(t[:, :, t.shape[2] - width :].contiguous() for t in states)))
+    return found
 
 
 def _shared(ids: Tensor, lengths: Tensor) -> int:
@@ -194,18 +222,20 @@ def read_after(trunk: nn.Module, prompts: PromptStates, turns: AgentTurns) -> Te
     steps = torch.arange(int(counts.max()), device=counts.device)
     mask, length = steps < counts, int((first + counts).max())
     at = (first + steps).clamp(max=length - 1)
-    states = _continued(trunk, prompts, turns.tokens.gather(1, at), mask)
+    cache = Cache(layers=[_ContinuedLayer(prompts, index) for index in range(prompts.layers)])
+    states = _continued(trunk, prompts, cache, turns.tokens.gather(1, at), mask)
     row, step = mask.nonzero(as_tuple=True)
     blank = states.new_zeros(len(turns), length, states.shape[-1])
     return blank.index_put((row, at[row, step]), states[row, step])
 
 
-def _continued(trunk: nn.Module, prompts: PromptStates, ids: Tensor, mask: Tensor) -> Tensor:
+def _continued(trunk: nn.Module, prompts: PromptStates, cache: Cache, ids: Tensor, mask: Tensor) -> Tensor:
     """Return the last hidden states [n, S, H] of the tokens that follow prompts.
 
     Args:
         trunk: The model below the output head.
         prompts: Keys and values of the prompts.
+        cache: The cache that the trunk reads, which holds those keys and values.
         ids: [n, S] token ids, padded on the right.
         mask: [n, S] bool.
     """
@@ -214,5 +244,4 @@ def _continued(trunk: nn.Module, prompts: PromptStates, ids: Tensor, mask: Tenso
     arguments: dict[str, Any] = {"attention_mask": torch.cat([before, mask], 1).long()}
     if takes_positions(trunk):
         arguments["position_ids"] = prompts.lengths.unsqueeze(-1) + (mask.long().cumsum(-1) - 1).clamp(min=0)
-    cache = Cache(layers=[_ContinuedLayer(prompts, index) for index in range(prompts.layers)])
     return trunk(input_ids=ids, cache=cache, use_cache=True, **arguments).last_hidden_state

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from baselines.policies.merged_copy import MergedCopy, can_merge
 from baselines.policies.mixed_adapters import MixedAdapters, can_mix
 from baselines.policies.policy import SharedBasePolicy
-from baselines.policies.prompt_states import PromptBlock, takes_positions
+from baselines.policies.prompt_states import takes_positions
 from baselines.policies.weights import LoraWeights
 
 MIXED_ROWS = 16
@@ -38,7 +38,7 @@ class ActiveModel(NamedTuple):
         trunk: The model below the output head, which returns the last hidden states and the cache.
         logits: Function from last hidden states [n, H] to logits [n, V].
         takes_positions: Whether the trunk takes positions; a model without position embeddings does not.
-        read_prompts: ``SharedBasePolicy.read_prompts``, which reads the part of a prompt that is the base's alone.
+        policy: The policies on the base, which reads the part of a prompt that is the base's alone.
         assign: Function that takes the adapter of each row of the next pass of the trunk.
     """
 
@@ -48,7 +48,7 @@ class ActiveModel(NamedTuple):
     trunk: nn.Module
     logits: Callable[[Tensor], Tensor]
     takes_positions: bool
-    read_prompts: Callable[[Tensor, Tensor], PromptBlock]
+    policy: SharedBasePolicy
     assign: Callable[[Sequence[str | None]], None]
 
 
@@ -114,4 +114,4 @@ class RolloutModels:
         trunk, policy = causal_lm.get_decoder(), self._policy
         logits, positions = policy.head_of(causal_lm), takes_positions(trunk)
         name, config = type(causal_lm).__name__, causal_lm.config
-        return ActiveModel(name, config, policy.device, trunk, logits, positions, policy.read_prompts, assign)
+        return ActiveModel(name, config, policy.device, trunk, logits, positions, policy, assign)

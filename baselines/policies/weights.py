@@ -243,6 +243,12 @@ class FullWeights(nn.Module):
 Weights = LoraWeights | FullWeights
 
 
+def weights_state(weights: Weights, name: str) -> int:
+    """Return a number that increases whenever the weights of a name change."""
+    # Every change in place, such as an optimiser step, increases the version of a parameter.
+    return sum(p._version for p in weights.parameters_of(name))
+
+
 def _bypassed(base: nn.Module) -> list[str]:
     """Return the names of linear layers whose weights are read without calling the layer, which would skip an adapter.
 

@@ -189,9 +189,14 @@ class MemoryPlan:
     # ---- rollout
 
     @property
+    def played_episodes(self) -> int:
+        """Episodes that are played at a time, in training or in evaluation."""
+        return max(self.config.episodes, min(self.config.evaluation_items, PLAYED_TOGETHER))
+
+    @property
     def sampled_rows(self) -> int:
         """Actions that the rollout generates at a time, in training or in evaluation."""
-        played = max(self.config.episodes, min(self.config.evaluation_items, PLAYED_TOGETHER))
+        played = self.played_episodes
         if self.rank is None:
             together = played
         elif self.merged_copies and not self.config.sharing:
@@ -237,9 +242,30 @@ class MemoryPlan:
         return max(self.pass_memory(base).prompts(self.prefilled_rows, prompt) for base in self.bases)
 
     @property
+    def generation(self) -> int:
+        """Bytes of the rollout at its peak, beside the fixed parts and the stored turns."""
+        return self.kv_cache + self.stacked_adapters + max(self.prefill, self.sampling)
+
+    @property
+    def stored_turns(self) -> int:
+        """Bytes that a rollout may store of what the models have read; 0 if nothing is read again.
+
+        The turns of two rounds are stored, so that those of the later one begin from the earlier one. With activated
+        adapters the update reads the prompts of all rounds again.
+        """
+        activated = self.base_tokens > 0
+        rounds = self.rounds if activated else min(self.rounds, 2)
+        if rounds == 1 and not activated:
+            return 0
+        tokens = self.base_tokens if activated else self.longest
+        wanted = self.played_episodes * self.agents * rounds * max(self.pass_memory(b).kept(tokens) for b in self.bases)
+        free = self.pass_budget if self.memory is None else self.pass_budget - self.generation
+        return max(0, min(wanted, free, int(self.pass_budget * STORE_SHARE)))
+
+    @property
     def rollout(self) -> int:
         """Bytes of the rollout at its peak, beside the fixed parts."""
-        return self.kv_cache + self.stacked_adapters + max(self.prefill, self.sampling)
+        return self.generation + self.stored_turns
 
     # ---- update
 

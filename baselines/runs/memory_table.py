@@ -65,6 +65,7 @@ def _parts(plan: MemoryPlan) -> list[tuple[str, int]]:
         ("rollout: adapters of agents that act at the same time", plan.stacked_adapters),
         (f"rollout: pass over {plan.prefilled_rows} prompts", plan.prefill),
         (f"rollout: sampling from {plan.sampled_rows} rows of logits", plan.sampling),
+        *([("rollout: stored turns", plan.stored_turns)] if plan.stored_turns else []),
         *passes,
     ]
 

@@ -19,6 +19,8 @@ import numpy as np
 from baselines.engine.torch_engine import TorchEngine
 from baselines.models.load import LoadedModel
 from baselines.policies.micro_batches import GIB
+from baselines.policies.policy import prompts_kept
+from baselines.policies.prompt_store import STORE_SHARE
 from baselines.ppo.diagnostics import Timer
 from baselines.ppo.learner import Learner
 from baselines.runs.checkpoint import Checkpoint
@@ -37,20 +39,18 @@ from baselines.runs.evaluation import (
 )
 from baselines.runs.memory_plan import plan_of_team
 from baselines.runs.message_statistics import message_statistics
-from baselines.runs.reply_scores import progress_labels, reply_scores
 from baselines.runs.run_config import RunConfig
 from baselines.runs.run_folder import RunFolder, check_folder
 from baselines.runs.team_policy import TeamPolicy, TeamSampler, check_team
+from baselines.runs.training_batch import training_batch
 from baselines.runs.transcripts import turn_credit, turn_entries
-from baselines.trajectory import Batch, make_batch
+from baselines.trajectory import Batch
 from marft_envs.batch import BatchRunner, Episode, Policy
-from marft_envs.task import Task
 
 log = logging.getLogger("baselines")
 
 ADAPTERS = "adapters"
 _PROBLEMS, _SAMPLING, _ENVIRONMENT = 1, 2, 5  # keys of the random streams under a seed
-_PAD = 0  # padding behind masks; any id that every vocabulary has
 
 
 class Run:
@@ -137,10 +137,21 @@ class Run:
     def sample(self, update: int) -> tuple[list[Episode], TeamSampler]:
         """Play the update's episodes with the present policies. Return them and the sampler that played them."""
         sampler = self.policy.sampler((self.config.seed, _SAMPLING, update))
-        return self.rollout(update, sampler), sampler
+        with self._turns_kept():
+            return self.rollout(update, sampler), sampler
+
+    def _turns_kept(self) -> contextlib.AbstractContextManager[None]:
+        """Store what the models read within the block, see ``prompts_kept``."""
+        budget = int(self.learner.passes.budget * STORE_SHARE)
+        return prompts_kept(self.policy, min(self.memory.stored_turns, budget))
 
     def train_once(self, update: int) -> Row:
         """Play one batch, update the policies, and return the metrics."""
+        # An update of activated adapters reads the same prompts as the rollout.
+        with self._turns_kept() if self.memory.base_tokens else contextlib.nullcontext():
+            return self._train_once(update)
+
+    def _train_once(self, update: int) -> Row:
         start, timer = time.perf_counter(), Timer()
         with timer.measure("rollout"):
             episodes, sampler = self.sample(update)
@@ -170,34 +181,9 @@ class Run:
             episodes: Graded episodes, and truncated ones if a critic can estimate their returns.
             sampler: The sampler that played them.
         """
-        batch = self._batch(episodes, sampler, self.training.task)
+        batch = training_batch(episodes, sampler, self.training.task, self.learner)
         self.counts["not_graded"] += len(episodes) - (0 if batch is None else len(batch.score))
         return batch
-
-    def _batch(self, episodes: Sequence[Episode], sampler: TeamSampler, task: Task) -> Batch | None:
-        """Do what ``batch`` does with episodes of a task, and count nothing."""
-        scores = None
-        if self.learner.config.reward == "maporl":
-            scored = [(e, found) for e in episodes if (found := reply_scores(task, e)) is not None]
-            episodes, scores = [e for e, _ in scored], [found for _, found in scored]
-        if not episodes:
-            return None
-        labels = [progress_labels(task, e) for e in episodes]
-        known = [found for found in labels if found is not None]
-        batch = make_batch(
-            episodes,
-            self.policy.agents,
-            _PAD,
-            labels=known if len(known) == len(episodes) else None,
-            prompt=sampler.prompt,
-            reply_scores=scores,
-        )
-        if self.learner.config.critic_private:
-            return batch.to(self.policy.device)
-        # the policies read the private parts of the problem; a public critic reads the same turns without them
-        episodes = [sampler.public(e) for e in episodes]
-        public = make_batch(episodes, self.policy.agents, _PAD, prompt=sampler.public_prompt)
-        return replace(batch, critic_turns=public.turns, views=public.views).to(self.policy.device)
 
     def _count(self, episodes: Sequence[Episode], sampler: TeamSampler, metrics: Row) -> None:
         self.counts["episodes"] += len(episodes)
@@ -229,7 +215,8 @@ class Run:
         own = runner is None
         runner = self.testing if runner is None else runner
         items = evaluation_items(runner, self.config.evaluation_items, self.config.seed)
-        episodes = play_items(runner, sampler, items)
+        with self._turns_kept():
+            episodes = play_items(runner, sampler, items)
         row = {"update": update, "mode": mode, **evaluation_row(episodes, self.policy.agents)}
         if own and self.config.cooperation and mode == "sampled":
             row["cooperation"] = cooperation(runner, sampler, items, episodes, self.config.seed)
@@ -250,7 +237,7 @@ class Run:
             runner, other = self.transfer[notes["dataset"]], self.config.transfer[notes["dataset"]]
             arguments = environment_of(self.config, "test", other).environment_arguments
         scored = [e for e in episodes if not e.not_graded and e.steps]
-        batch = self._batch(scored, sampler, runner.task)
+        batch = training_batch(scored, sampler, runner.task, self.learner)
         credit = turn_credit(self.learner, batch) if batch is not None and len(batch.score) == len(scored) else None
         turns = turn_entries(episodes, sampler, credit)
         store.record(runner.envs[0], {"split": "test", **arguments}, notes, episodes, turns)

@@ -6,7 +6,7 @@ import statistics
 import pytest
 
 from benchmarks import throughput
-from benchmarks.speed import turns
+from benchmarks.speed import rounds, turns
 
 
 def test_every_subject_is_measured_and_every_repetition_written(tmp_path, monkeypatch, capsys):
@@ -45,9 +45,20 @@ def test_the_timed_turns_are_played(monkeypatch):
 def test_wrong_options_are_named(tmp_path, capsys):
     for arguments, words in (
         (["--repetitions", "0"], "--repetitions=0: expected at least 1"),
+        (["rounds", "--rounds", "0"], "--rounds=0: expected at least 1"),
         (["--json", str(tmp_path / "no" / "file.json")], "expected a file in an existing folder"),
     ):
         with pytest.raises(SystemExit) as stop:
             throughput.main(arguments)
         assert stop.value.code == 2
         assert words in capsys.readouterr().err
+
+
+def test_rollouts_of_several_rounds_are_measured(tmp_path, capsys):
+    file = tmp_path / "rounds.json"
+    words = ["--model", "tiny", "--episodes", "2", "--new-tokens", "2", "--repetitions", "2"]
+    assert throughput.main(["rounds", *words, "--json", str(file)]) == 0
+    written, printed = json.loads(file.read_text()), capsys.readouterr().out
+    for way in rounds.WAYS:
+        for kind in ("ordinary", "activated"):
+            assert len(written[f"{kind}, {way}"]) == 2 and f"{kind}, {way}" in printed

@@ -206,8 +206,9 @@ def test_the_store_keeps_to_its_limit() -> None:
     policy, turns = activated_policy("llama"), some_turns()
     ids, reads = turns.tokens[:, : int(turns.base_tokens.max())], []
 
-    def read(some: Tensor, lengths: Tensor):
+    def read(some: Tensor, lengths: Tensor, before: object):
         reads.append(len(some))
+        assert before is None  # the prompts are too short for a beginning to be worth it
         return policy.read_prompts(some, lengths)
 
     size = policy.read_prompts(ids[:3, : int(turns.base_tokens[:3].max())], turns.base_tokens[:3]).bytes

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+import baselines
 from baselines.critics.features import read_reference, with_histories
 from baselines.ladder import arm
 from baselines.models.out_of_memory import is_out_of_memory
@@ -17,8 +18,10 @@ from baselines.policies.policy import prompts_kept
 from baselines.policies.weights import LoraSettings
 from baselines.ppo.credit import monte_carlo_returns
 from baselines.ppo.learner import Learner
+from baselines.runs.run import Run
 
 LORA = LoraSettings(activated=True, invocation="=")
+RELAY = {"dataset": "relay", "style": "symbols"}
 SETTINGS = {"epochs": 3, "learning_rate": 3e-3, "normalization": "sum"}
 
 
@@ -39,11 +42,11 @@ class Reads:
         self.prompts, self.widths = Counter(), Counter()
         original = policy_module.read_prompts
 
-        def spy(trunk, ids, lengths, layers):
+        def spy(trunk, ids, lengths, *others):
             rows = zip(ids.tolist(), lengths.tolist(), strict=True)
             self.prompts.update(tuple(row[:length]) for row, length in rows)
             before = Counter(self.widths)
-            found = original(trunk, ids, lengths, layers)
+            found = original(trunk, ids, lengths, *others)
             self.widths = before
             return found
 
@@ -118,6 +121,15 @@ def test_nothing_is_kept_from_one_batch_to_the_next(setup, monkeypatch):
     with pytest.raises(ZeroDivisionError):
         own.update(setup.batch)
     assert setup.policy.store.bytes == 0
+
+
+def test_an_update_finds_the_prompts_of_its_rollout(monkeypatch):
+    run = Run(baselines.RunConfig(arm="marft", environment_arguments=RELAY, episodes=4, lora=LORA))
+    reads = Reads(run.policy.of("actor_0"), monkeypatch)
+    row = run.train_once(1)
+    assert row["agents"].keys() == {"reasoner_0", "actor_0"}  # both were trained
+    assert set(reads.prompts.values()) == {1} and len(reads.prompts) > 4
+    assert run.policy.of("actor_0").store.limit == 0
 
 
 def test_what_only_a_critic_reads_is_read_as_a_whole(setup, monkeypatch):

@@ -86,6 +86,27 @@ def test_activated_adapters_store_prompts_and_save_their_own_tokens_only():
     assert "stored prompts" not in describe_plan(plain, None)
 
 
+def test_a_rollout_stores_the_turns_that_are_read_again():
+    """7B in 16 bits: 2 x 28 x 512 x 2 bytes of keys and values for each token of 2 agents in 64 episodes."""
+    fields = {"model": "7B", "episodes": 64, "evaluation_items": 64, "device": "cuda", "memory_gib": 72}
+
+    def plan(rounds, **other):
+        return replace(plan_without_weights(config_of(**fields, **other)), rounds=rounds)
+
+    a_token = 2 * 28 * 512 * 2 * 128
+    assert [plan(rounds).stored_turns // a_token for rounds in (1, 2, 3)] == [0, 2 * 1088, 2 * 1088]
+    activated = LoraSettings(activated=True)
+    assert [plan(rounds, lora=activated).stored_turns // a_token for rounds in (1, 3)] == [1024, 3 * 1024]
+    assert plan(2).rollout == plan(1).rollout + plan(2).stored_turns
+    assert "rollout: stored turns" in describe_plan(plan(2), None)
+    assert "rollout: stored turns" not in describe_plan(plan(1), None)
+    tight = replace(plan(2), memory=plan(2).fixed + plan(2).generation + 1000)
+    assert tight.stored_turns == 1000
+    assert replace(tight, memory=tight.memory - 2000).stored_turns == 0
+    unlimited = plan_without_weights(config_of(episodes=4096, device="cpu"))
+    assert replace(unlimited, rounds=2).stored_turns == unlimited.pass_budget // 2
+
+
 def test_the_rollout_has_the_rows_of_an_evaluation_if_they_are_more():
     def rows(episodes, items, limit, **fields):
         config = config_of(episodes=episodes, evaluation_items=items, decoding=Decoding(rows=limit), **fields)
