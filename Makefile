@@ -13,7 +13,7 @@ WORKERS ?= auto
 export OMP_NUM_THREADS ?= 1
 export HF_HUB_DISABLE_TELEMETRY := 1
 
-.PHONY: help setup compare test test-all test-interop test-browser test-mutations gpu-check check docs clean
+.PHONY: help setup compare test test-all test-fuzz test-interop test-browser test-mutations gpu-check check docs clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/make \1:\2/p' $(MAKEFILE_LIST) | awk -F: '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -37,6 +37,11 @@ test: setup  ## the tests that take seconds; WORKERS=auto
 
 test-all: setup  ## also the tests that take minutes
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not interop and not browser"
+
+# Each property is tried on 2,500 random examples; `make test` tries 100.
+test-fuzz: setup  ## the tests of random inputs, with many more of them
+	$(BIN)/python -m pytest -n $(WORKERS) --hypothesis-profile thorough -m "not slow" \
+	  $$(grep -rl --include='*.py' '^@given' tests)
 
 test-interop: setup  ## play through other libraries, each in a venv of its own
 	$(BIN)/python -m pytest -m interop tests/interop

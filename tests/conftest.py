@@ -1,6 +1,7 @@
-"""Settings of all tests: a temporary cache folder in place of the user's, and no deadline for hypothesis.
+"""Settings of all tests: a temporary cache folder in place of the user's, and two profiles for hypothesis.
 
-A deadline would turn a busy machine into a failure.
+Neither has a deadline, which would turn a busy machine into a failure. ``--hypothesis-profile thorough`` tries 2,500
+examples of every property (``make test-fuzz``).
 """
 
 import ctypes
@@ -12,8 +13,9 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-hypothesis.settings.register_profile("no deadline", deadline=None)
-hypothesis.settings.load_profile("no deadline")
+hypothesis.settings.register_profile("quick", deadline=None)
+hypothesis.settings.register_profile("thorough", deadline=None, max_examples=2500)
+hypothesis.settings.load_profile("quick")
 
 _CACHE = tempfile.TemporaryDirectory(prefix="marft-tests-")
 if "MARFT_CACHE" not in os.environ:

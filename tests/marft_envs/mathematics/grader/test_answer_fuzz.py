@@ -82,7 +82,7 @@ rational = st.recursive(
     ).map(lambda t: f"({t[2].format(t[0], t[1])})"),
     max_leaves=6,
 )
-SETTINGS = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+SETTINGS = settings(suppress_health_check=list(HealthCheck))
 
 
 def check_verdict(reply, gold):

@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from marft_envs.mathematics.grader.equality import equal
@@ -29,7 +29,6 @@ def written(terms, form):
 
 
 @given(polynomials(), st.randoms(use_true_random=False), st.integers(0, 2), st.integers(0, 2))
-@settings(max_examples=150, deadline=None)
 def test_the_order_and_notation_of_terms_do_not_matter(terms, rng, one, other):
     shuffled = list(terms)
     rng.shuffle(shuffled)
@@ -38,7 +37,6 @@ def test_the_order_and_notation_of_terms_do_not_matter(terms, rng, one, other):
 
 
 @given(polynomials(), polynomials())
-@settings(max_examples=100, deadline=None)
 def test_a_product_equals_its_expansion(p, q):
     expanded = " + ".join(f"({a * b}) ({m}^{{{j}}}) ({n}^{{{k}}})" for a, m, j in p for b, n, k in q)
     factored = rf"\left({written(p, 0)}\right)\left({written(q, 0)}\right)"
@@ -47,7 +45,6 @@ def test_a_product_equals_its_expansion(p, q):
 
 
 @given(st.integers(2, 400), st.integers(1, 60), st.integers(1, 60))
-@settings(max_examples=150, deadline=None)
 def test_square_roots(n, a, b):
     assert equal(rf"{a}\sqrt{{{n}}}", rf"\sqrt{{{a * a * n}}}")
     assert equal(rf"\frac{{{a}}}{{\sqrt{{{n}}}}}", rf"\frac{{{a}\sqrt{{{n}}}}}{{{n}}}")
@@ -57,7 +54,6 @@ def test_square_roots(n, a, b):
 
 
 @given(st.fractions(max_denominator=500), st.fractions(max_denominator=500), st.booleans(), st.booleans())
-@settings(max_examples=150, deadline=None)
 def test_inequalities_equal_their_intervals(a, b, left, right):
     low, high = sorted((a, b))
     opening, closing = "(["[left], ")]"[right]
@@ -70,7 +66,6 @@ def test_inequalities_equal_their_intervals(a, b, left, right):
 
 
 @given(st.lists(st.integers(-99, 99), min_size=2, max_size=6, unique=True), st.randoms(use_true_random=False))
-@settings(max_examples=150, deadline=None)
 def test_lists_and_sets_have_no_order_and_tuples_have_one(numbers, rng):
     shuffled = list(numbers)
     rng.shuffle(shuffled)
@@ -83,7 +78,6 @@ def test_lists_and_sets_have_no_order_and_tuples_have_one(numbers, rng):
 
 
 @given(st.integers(1, 10**6), st.integers(1, 10**6), st.integers(-5, 5).filter(bool), st.integers(1, 9))
-@settings(max_examples=100, deadline=None)
 def test_multiples_of_a_linear_equation_are_equal(a, b, c, k):
     assert equal(f"{a * k}x + {b * k}y = {c * k}", f"{a}x + {b}y - ({c}) = 0")
     assert equal(rf"y = -\frac{{{a}}}{{{b}}}x + \frac{{{c}}}{{{b}}}", f"{a}x + {b}y = {c}")
@@ -91,7 +85,6 @@ def test_multiples_of_a_linear_equation_are_equal(a, b, c, k):
 
 
 @given(st.fractions(), st.fractions())
-@settings(max_examples=150, deadline=None)
 def test_fractions_are_compared_exactly_without_the_worker(a, b):
     def tree(f: Fraction):
         return parse(rf"\frac{{{f.numerator}}}{{{f.denominator}}}")
@@ -106,7 +99,6 @@ def test_fractions_are_compared_exactly_without_the_worker(a, b):
     st.text(alphabet=r"\{}()[]^_+-*/=<>,.|! 0123456789xyiefracsqrtpmulo", max_size=60),
     st.sampled_from(["x", r"\frac12"]),
 )
-@settings(max_examples=400, deadline=None)
 def test_no_string_raises(answer, gold):
     equal(answer, gold)
     equal(gold, answer or "0")
