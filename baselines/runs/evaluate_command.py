@@ -25,12 +25,13 @@ from baselines.runs.load_team import LoadedTeam, load_team
 from baselines.runs.run_config import RunConfig
 from baselines.runs.team_policy import TeamPolicy, TeamSampler
 from marft_envs.batch import BatchRunner, Policy
-from marft_envs.cli.key_values import parse_key_values
+from marft_envs.cli.key_values import parse_key_values, parse_value
 from marft_envs.registry import environment_module
 
 __all__ = ["CheckpointError", "evaluate_all"]
 
 TINY = ("tiny", "tiny-report")
+_OF_TEAM = ("team", "dependency", "stop", "rounds", "memory", "order")
 DEFAULT_MODEL, DEFAULT_ENVIRONMENT, DEFAULT_ITEMS, DEFAULT_NEW_TOKENS = "smollm2-135m", "math_v0", 100, 64
 
 
@@ -121,7 +122,7 @@ def config_of_run(options: argparse.Namespace, config: RunConfig, dataset: str |
     """Return the configuration of a trained team's evaluation.
 
     Without --dataset and --env the team plays the run's own environment. Another data set or environment keeps the
-    run's team, and no other argument.
+    run's team, D and rounds, and no argument of the task.
 
     Args:
         options: Parsed command line.
@@ -131,8 +132,8 @@ def config_of_run(options: argparse.Namespace, config: RunConfig, dataset: str |
     arguments = dict(config.environment_arguments)
     elsewhere = dataset is not None or options.env is not None
     if elsewhere:
-        arguments = {key: value for key, value in arguments.items() if key == "team"}
-    arguments |= _given(dataset=dataset, team=options.team, path=options.path, level=options.level)
+        arguments = {key: value for key, value in arguments.items() if key in _OF_TEAM}
+    arguments |= _given(dataset=dataset, path=options.path, level=options.level) | _team_arguments(options)
     arguments |= parse_key_values("--env-arg", options.env_arg)
     return replace(
         config,
@@ -178,8 +179,8 @@ def config_of_model(options: argparse.Namespace, dataset: str | None) -> RunConf
     """
     model = options.model or DEFAULT_MODEL
     team = options.team or (default_team(model, dataset) if dataset else None)
-    arguments = _given(dataset=dataset, team=team) | parse_key_values("--env-arg", options.env_arg)
-    arguments |= _given(path=options.path, level=options.level)
+    arguments = _given(dataset=dataset) | _team_arguments(options) | _given(team=team)
+    arguments |= parse_key_values("--env-arg", options.env_arg) | _given(path=options.path, level=options.level)
     temperature = (1.0 if model in TINY else 0.7) if options.temperature is None else options.temperature
     new_tokens = DEFAULT_NEW_TOKENS if options.max_new_tokens is None else options.max_new_tokens
     stop_strings = ("\n",) if (team or "").endswith("_guided") else ()
@@ -196,6 +197,12 @@ def config_of_model(options: argparse.Namespace, dataset: str | None) -> RunConf
         evaluation_items=DEFAULT_ITEMS if options.items is None else options.items,
         decoding=Decoding(new_tokens, temperature, stop_strings=stop_strings, rows=32),
     )
+
+
+def _team_arguments(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the arguments of the environment for the options of the team that were given."""
+    dependency = None if options.dependency is None else parse_value(options.dependency)
+    return _given(team=options.team, dependency=dependency, rounds=options.rounds)
 
 
 def _given(**options: Any) -> dict[str, Any]:

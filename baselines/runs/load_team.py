@@ -112,7 +112,7 @@ class LoadedTeam:
 def load_team(
     path: str | Path, *, update: int | None = None, greedy: bool = False, seed: int = 0,
     roles: Mapping[str, str] | None = None, allow_wheel: bool = False, device: str = "auto",
-    dtype: str | None = None, quantization: Quantization | None = None,
+    dtype: str | None = None, quantization: Quantization | None = None, decoding: Mapping[str, Any] | None = None,
 ) -> LoadedTeam:  # fmt: skip
     """Load a trained team.
 
@@ -127,6 +127,7 @@ def load_team(
         dtype: "auto", "float32", "bfloat16" or "float16"; None for that of the run's configuration. The adapters were
             trained on a base of the run's type; a warning says if it differs.
         quantization: "none" or "4bit"; None for that of the run's configuration.
+        decoding: Fields of ``Decoding`` that differ from the run's, such as ``{"max_new_tokens": 512}``.
 
     Returns:
         The team. ``team.policy`` acts in a BatchRunner, ``team.act`` step by step.
@@ -150,8 +151,8 @@ def load_team(
         quantization=quantization or config.quantization,
         allow_wheel=allow_wheel or config.allow_wheel,
     )
-    decoding = replace(config.decoding, max_new_tokens=found.manifest["max_new_tokens"])
-    team = TeamPolicy(config, found.manifest["agents"], decoding)
+    settings = replace(config.decoding, **{"max_new_tokens": found.manifest["max_new_tokens"], **(decoding or {})})
+    team = TeamPolicy(config, found.manifest["agents"], settings)
     load_adapters(team, found)
     return LoadedTeam(config, found.update, team, team.sampler(None if greedy else (seed,)), dict(roles or {}), seed)
 
