@@ -52,8 +52,9 @@ class LearnerConfig:
     """``team``: the learner is rewarded with the team's score. ``maporl``: every reply is graded, and a turn's return
     is its own score plus the discounted mean scores of later rounds (MAPoRL, https://arxiv.org/abs/2502.18439, where
     gamma is 0.3)."""
-    order: Literal["fixed", "permuted"] = "fixed"
-    """The order of a sequential update: "fixed" is the team's order, "permuted" a new random order for each batch."""
+    order: Literal["fixed", "reversed", "permuted"] = "fixed"
+    """The order of a sequential update: "fixed" is the team's order, "reversed" the opposite, "permuted" a new random
+    order for each batch."""
     round_robin: int = 0
     """Train one adapter for this many batches, then the next one, so that each learns from fresh data. 0 trains all
     adapters on every batch."""

@@ -356,10 +356,11 @@ class Learner:
         if self.config.round_robin and blocks:
             turn = (self.batches - 1) // self.config.round_robin
             return [blocks[turn % len(blocks)]]
-        if self.config.update == "sequential" and self.config.order == "permuted":
+        sequential = self.config.update == "sequential"
+        if sequential and self.config.order == "permuted":
             order = torch.randperm(len(blocks), generator=self.generator, device="cpu").tolist()
             return [blocks[i] for i in order]
-        return blocks
+        return blocks[::-1] if sequential and self.config.order == "reversed" else blocks
 
     def _compound(self, agent: str, data: AgentData, factor: Tensor, rounds: tuple[Tensor, Tensor]) -> None:
         """Step 6: M <- clamp(M * ratio), in place, in the rounds of ``factor`` [B, rounds] in which the agent acted.

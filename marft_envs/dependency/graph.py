@@ -102,6 +102,11 @@ class Dependency:
         return tuple(agent for generation in self.generations for agent in generation)
 
     @cached_property
+    def reversed_order(self) -> tuple[str, ...]:
+        """Another execution order: generation by generation, each in reversed listed order."""
+        return tuple(agent for generation in self.generations for agent in reversed(generation))
+
+    @cached_property
     def parents(self) -> dict[str, tuple[str, ...]]:
         """For each agent the agents that it sees, in stable execution order."""
         index = {agent: i for i, agent in enumerate(self.agents)}

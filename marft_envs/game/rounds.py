@@ -23,7 +23,8 @@ class Rounds:
         agents: All agents, in listed order.
         rounds: The largest number of rounds.
         memory: The messages of earlier rounds that an agent reads.
-        order: Whether the execution order is the stable one or drawn at random.
+        order: The execution order: the stable one, the stable one with each generation reversed, or one drawn at
+            random for each round.
 
     Attributes:
         number: The number of the present round, from 0.
@@ -39,11 +40,11 @@ class Rounds:
     __slots__ = (
         "_agents",
         "_count",
+        "_execution",
         "_memory",
         "_public",
         "_rng",
         "_schedule",
-        "_shuffles",
         "_transcript",
         "memories",
         "number",
@@ -57,7 +58,7 @@ class Rounds:
 
     def __init__(self, schedule: Schedule, agents: Sequence[str], *, rounds: int, memory: Memory, order: Order) -> None:
         self._schedule, self._agents, self._count = schedule, tuple(agents), rounds
-        self._memory, self._shuffles = memory, order == "random"
+        self._memory, self._execution = memory, order
 
     def begin_episode(self, public: PublicProblem, transcript: Sequence[Turn], rng: np.random.Generator) -> None:
         """Start the first round with empty memories.
@@ -83,12 +84,12 @@ class Rounds:
 
     def _use(self, dependency: Dependency) -> None:
         self.order, self.parents = dependency.order, dependency.parents
-        if self._shuffles:
-            self.order, self.parents = self._shuffled(dependency)
+        if self._execution != "stable":
+            self.order, self.parents = self._reordered(dependency)
 
-    def _shuffled(self, dependency: Dependency) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
-        """Return a random linear extension, and the parents of each agent in that order."""
-        order = dependency.random_order(self._rng)
+    def _reordered(self, dependency: Dependency) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
+        """Return the reversed order or a random one, and the parents of each agent in that order."""
+        order = dependency.reversed_order if self._execution == "reversed" else dependency.random_order(self._rng)
         position = {agent: i for i, agent in enumerate(order)}
         return order, {a: tuple(sorted(p, key=position.__getitem__)) for a, p in dependency.parents.items()}
 

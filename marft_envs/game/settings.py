@@ -10,7 +10,7 @@ from marft_envs.task import Task
 from marft_envs.team.team import Team
 
 Memory = Literal["none", "own", "parents", "all"]
-Order = Literal["stable", "random"]
+Order = Literal["stable", "reversed", "random"]
 RenderMode = Literal["human", "ansi"]
 MEMORIES = get_args(Memory)
 ORDERS = get_args(Order)

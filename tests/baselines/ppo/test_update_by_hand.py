@@ -237,7 +237,7 @@ def test_an_epoch_reads_every_token_once(minibatches):
 
 
 def test_a_permuted_order_varies_and_the_first_agent_has_a_factor_of_one(training_data):
-    orders = {"fixed": [], "permuted": []}
+    orders = {"fixed": [], "reversed": [], "permuted": []}
     for order, found in orders.items():
         learner = learner_of("marft", order=order, normalization="sum")
         for _ in range(6):
@@ -247,6 +247,7 @@ def test_a_permuted_order_varies_and_the_first_agent_has_a_factor_of_one(trainin
             first, second = (training_data[agent].factor for agent in training_data)
             assert torch.equal(first, torch.ones_like(first)) and (second != 1).any()
     assert set(orders["fixed"]) == {("a_0", "b_0")}, "order='fixed' is not the team's order"
+    assert set(orders["reversed"]) == {("b_0", "a_0")}, "order='reversed' is not the opposite of the team's order"
     assert set(orders["permuted"]) == {("a_0", "b_0"), ("b_0", "a_0")}, (
         "order='permuted' is ignored: six updates trained the agents in one order"
     )

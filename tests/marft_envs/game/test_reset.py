@@ -53,6 +53,15 @@ def test_the_random_order_is_a_linear_extension_and_seeded():
     assert all(order.index("c_0") < order.index("a_0") for order in orders(1) + orders(2))
 
 
+def test_the_reversed_order_reverses_each_generation_and_keeps_the_edges():
+    env = FlexMG(Echo(), team([("c_0", "a_0")]), rounds=2, order="reversed")
+    assert env.team.dependency.generations == (("b_0", "c_0"), ("a_0",))
+    assert [agent for agent, _ in play(env, WORDS)] == ["c_0", "b_0", "a_0"] * 2
+    env = FlexMG(Echo(), team([("a_0", "c_0"), ("b_0", "c_0")]), order="reversed")
+    assert [agent for agent, _ in play(env, WORDS)] == ["b_0", "a_0", "c_0"]
+    assert env.unwrapped.sibling(defer_grading=False).order == "reversed"
+
+
 def test_an_episode_is_the_same_in_every_process():
     program = (
         "import marft_envs; env = marft_envs.math_v0.env(order='random', team='octet', render_mode='ansi');"
