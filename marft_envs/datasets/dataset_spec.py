@@ -137,13 +137,18 @@ def spec_named(name: str, specs: Mapping[str, SpecT], also: tuple[str, ...] = ()
     return specs[name]
 
 
-def hashed_split(key: str) -> str:
+def hashed_split(key: str, *, one_in: int = 5) -> str:
     """Return the split of a row of data that is published as one file.
 
+    Args:
+        key: What identifies the row.
+        one_in: One row in so many is in "test".
+
     Returns:
-        "test" if the SHA-256 of ``key`` is a multiple of 5, else "train"; the same in every process.
+        "test" if the SHA-256 of ``key`` is a multiple of ``one_in``, else "train"; the same in every process.
     """
-    return "test" if int(hashlib.sha256(key.encode(errors="surrogatepass")).hexdigest(), 16) % 5 == 0 else "train"
+    number = int(hashlib.sha256(key.encode(errors="surrogatepass")).hexdigest(), 16)
+    return "test" if number % one_in == 0 else "train"
 
 
 def format_reasons(reasons: Mapping[str, int]) -> str:

@@ -20,6 +20,10 @@ class DataError(ValueError):
     """Data that cannot be used. The message names the file or the data set, and what was expected."""
 
 
+class DataNotFound(DataError):
+    """A data set that no source has. The message names what was tried, and how to get the data."""
+
+
 def read_rows(path: Path) -> list[Row]:
     """Return all rows of a file, in its order.
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from marft_envs.datasets.dataset_spec import DatasetSpec
-from marft_envs.datasets.files import SUFFIXES, DataError, Row, read_rows
+from marft_envs.datasets.files import SUFFIXES, DataError, DataNotFound, Row, read_rows
 from marft_envs.datasets.hub import read_hub
 
 DATA_VARIABLE = "MARFT_DATA"
@@ -60,7 +60,8 @@ class HubRows:
         hub = self.spec.hub
         if hub is None:
             raise _not_found(self.spec, self.split, f"{self.tried}; {self.spec.name} is not read from the hub")
-        splits = tuple(hub.split_names.get(split, split) for split in _file_splits(self.spec, self.split))
+        names = (hub.split_names.get(split, split) for split in _file_splits(self.spec, self.split))
+        splits = tuple(dict.fromkeys(names))  # two of our splits may be one on the hub
         try:
             rows, commit = read_hub(self.spec.name, hub, splits)
         except DataError as error:
@@ -121,11 +122,11 @@ def _read_at(file: Path, modified_ns: int) -> list[Row]:
     return read_rows(file)
 
 
-def _not_found(spec: DatasetSpec[Any], split: str, tried: str) -> DataError:
+def _not_found(spec: DatasetSpec[Any], split: str, tried: str) -> DataNotFound:
     """The error for a data set that no source has; it describes how to get the data."""
     names = " or ".join(f"{spec.name}/{name}" for name in _file_names(spec, split))
     fill_cache = ", or run once with access to the hub, which fills its cache" if spec.hub else ""
-    return DataError(
+    return DataNotFound(
         f"dataset={spec.name!r}, split={split!r} was not found. Tried: {tried}. To get it: pass path= with a file or "
         f"folder, or set {DATA_VARIABLE} to a folder that holds {names}, ending in {', '.join(SUFFIXES)}{fill_cache}"
     )

@@ -12,8 +12,8 @@
 | olympiadbench | question, context, final_answer, subfield, error | test | Hothan/OlympiadBench, OE_TO_maths_en_COMP |
 | minerva_math | problem or question, answer or solution | test 272 | math-ai/minervamath; numbers within 1 % |
 | cmath | problem, final_answer (or question, golden), grade | validation, test 1098 | weitianwen/cmath; Chinese |
-| deepscaler | problem, answer | train 40315 | agentica-org/DeepScaleR-Preview-Dataset, MIT |
-| numina | problem, solution, answer, problem_type | train | AI-MO/NuminaMath-1.5, Apache-2.0 |
+| deepscaler | problem, answer | train, test: one problem in 40, by its SHA-256 | DeepScaleR-Preview-Dataset, MIT |
+| numina | problem, solution, answer, problem_type | train, test: as deepscaler | AI-MO/NuminaMath-1.5, Apache-2.0 |
 | custom | yours: ``columns={"prompt": ..., "answer": ...}`` | train, test, all | a file or folder of your own |
 
 A row whose gold answer cannot be graded is left out; ``task.unusable`` lists it with the reason. A problem of "train"

@@ -30,6 +30,11 @@ def svamp_split(row: Row) -> str:
     return hashed_split(str(row["ID"]))
 
 
+def held_out_split(row: Row) -> str:
+    """Return the split of a row of data that is published for training alone: one problem in 40 is "test"."""
+    return hashed_split(str(row["problem"]), one_in=40)
+
+
 _MATH_SUBJECTS = (
     "algebra", "counting_and_probability", "geometry", "intermediate_algebra", "number_theory", "prealgebra",
     "precalculus",
@@ -88,12 +93,17 @@ SPECS: dict[str, MathDatasetSpec] = {
         ),
         MathDatasetSpec(
             "deepscaler", "MIT", "agentica-org, 2025", ("problem", "answer"), row_readers.read_deepscaler,
-            HubDataset("agentica-org/DeepScaleR-Preview-Dataset", revision="b6ae8c60f5c1f2b594e2140b91c49c9ad0949e29"),
-            ("train",),
+            HubDataset(
+                "agentica-org/DeepScaleR-Preview-Dataset", revision="b6ae8c60f5c1f2b594e2140b91c49c9ad0949e29",
+                split_names={"test": "train"},
+            ), split_of=held_out_split,
         ),
         MathDatasetSpec(
             "numina", "Apache-2.0", "AI-MO/NuminaMath-1.5", ("problem", "solution"), row_readers.read_numina,
-            HubDataset("AI-MO/NuminaMath-1.5", revision="1b05109f9e5c1ad06c0663519502416c30b300f8"), ("train",),
+            HubDataset(
+                "AI-MO/NuminaMath-1.5", revision="1b05109f9e5c1ad06c0663519502416c30b300f8",
+                split_names={"test": "train"},
+            ), split_of=held_out_split,
         ),
     )
 }  # fmt: skip

@@ -149,5 +149,5 @@ def test_the_real_library_without_a_network_fails_within_seconds(tmp_path):
     script = "from marft_envs.mathematics.datasets import load\nload('gsm8k')"
     started = time.perf_counter()
     result = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=60)
-    assert "DataError: dataset='gsm8k', split='test' was not found. Tried: MARFT_DATA is not set" in result.stderr
+    assert "DataNotFound: dataset='gsm8k', split='test' was not found. Tried: MARFT_DATA is not set" in result.stderr
     assert time.perf_counter() - started < 20

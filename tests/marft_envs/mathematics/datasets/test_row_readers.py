@@ -119,3 +119,14 @@ def test_zero_is_a_gold():
 
 def test_every_name_is_in_the_documentation():
     assert all(f"| {name} |" in datasets.__doc__ for name in datasets.NAMES)
+
+
+def test_data_that_is_published_for_training_alone_has_a_held_out_split(tmp_path):
+    path = write_rows(tmp_path / "train.jsonl", [{"problem": f"P{i}", "answer": str(i)} for i in range(400)])
+    golds = {
+        split: {task.problem(i).gold for i in range(task.size)}
+        for split in ("train", "test")
+        if (task := load("deepscaler", path=path, split=split))
+    }
+    assert golds["train"] | golds["test"] == {str(i) for i in range(400)} and not golds["train"] & golds["test"]
+    assert len(golds["test"]) == 11  # those whose SHA-256 is a multiple of 40; 10 are expected
