@@ -28,7 +28,13 @@ def mean_interval(values: Sequence[float]) -> Summary:
     return interval_figures(intervals.t_interval(values))
 
 
-def pair_figures(task: str, mode: str, first: list[TrainingRun], second: list[TrainingRun]) -> Summary:
+def pair_figures(
+    task: str,
+    mode: str,
+    first: list[TrainingRun],
+    second: list[TrainingRun],
+    names: tuple[str, str] | None = None,
+) -> Summary:
     """Return the paired difference first - second at the end of training, item by item.
 
     Args:
@@ -36,14 +42,15 @@ def pair_figures(task: str, mode: str, first: list[TrainingRun], second: list[Tr
         mode: Decoding mode.
         first: Finished runs of the first arm.
         second: Finished runs of the second arm. Only seeds that are finished in both arms are compared.
+        names: What the figures call the two groups of runs; None: their arms.
 
     Raises:
         ReportError: Two runs with the same seed share no evaluation item.
     """
-    names = {"first": first[0].arm, "second": second[0].arm}
+    called = dict(zip(("first", "second"), names or (first[0].arm, second[0].arm), strict=True))
     both = _paired(first, second)
     alone = len(first) + len(second) - 2 * len(both)
-    base = {**names, "seeds": [one.seed for one, _ in both], "unpaired_seeds": alone}
+    base = {**called, "seeds": [one.seed for one, _ in both], "unpaired_seeds": alone}
     if not both:
         return {**base, "verdict": intervals.INCONCLUSIVE, "reason": "no seed is finished in both arms"}
     ends = [(one.final(mode), two.final(mode)) for one, two in both]
@@ -66,7 +73,7 @@ def pair_figures(task: str, mode: str, first: list[TrainingRun], second: list[Tr
         "items_left_out": left_out,
         "first_better": int((together > 0).sum()),
         "second_better": int((together < 0).sum()),
-        "verdict": intervals.IDENTICAL if identical else intervals.verdict(found.interval, *names.values()),
+        "verdict": intervals.IDENTICAL if identical else intervals.verdict(found.interval, *called.values()),
         "reason": "" if identical or not missing else f"{missing}: no interval",
     }
 
@@ -153,10 +160,19 @@ def apply_holm(pairs: Iterable[tuple[str, str, Summary]]) -> None:
     for setting, mode, pair in pairs:
         families.setdefault((mode, pair["first"], pair["second"]), {})[setting] = pair
     for family in families.values():
-        corrected = intervals.holm({setting: _p_in_family(pair) for setting, pair in family.items()})
-        for setting, pair in family.items():
-            tested = not math.isnan(pair.get("p", math.nan))
-            pair["p_holm"], pair["holm_tasks"] = corrected[setting] if tested else math.nan, len(family)
+        correct_family(family)
+
+
+def correct_family(family: Mapping[str, Summary]) -> None:
+    """Add p values after Holm's correction, and the size of the family, to the figures of one family of pairs.
+
+    Args:
+        family: Name of each test -> figures of its pair.
+    """
+    corrected = intervals.holm({name: _p_in_family(pair) for name, pair in family.items()})
+    for name, pair in family.items():
+        tested = not math.isnan(pair.get("p", math.nan))
+        pair["p_holm"], pair["holm_tasks"] = corrected[name] if tested else math.nan, len(family)
 
 
 def _p_in_family(pair: Summary) -> float:

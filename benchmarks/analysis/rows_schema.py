@@ -128,7 +128,8 @@ _UPDATE = Key("integer >= 0", "number of updates so far")
 
 ROW_KINDS: dict[str, dict[str, Key]] = {
     "comparison": {
-        "config": Key("object", "resolved configuration: `arms`, `seeds` and, for each of `tasks`, all settings"),
+        "config": Key("object", "resolved configuration: `arms`, `seeds`, `reference` if the preset has one, and "
+                      "for each of `tasks` all settings"),
         "config_hash": Key("string", "hash of what a resumed comparison must have of `config`"),
         "data": Key("object", "task -> hashes of its problems, and the score of a team that answers nothing"),
         "sessions": Key("list of objects", "one entry for each time the comparison was started", entries=SESSION),

@@ -19,6 +19,7 @@ from benchmarks.analysis.learning_rates import runs_by_rate, same_rate, select_r
 from benchmarks.analysis.pairs import Summary, apply_holm, equal_tokens, interval_figures, mean_interval, pair_figures
 from benchmarks.analysis.read_rows import MODES, Row
 from benchmarks.analysis.stability import budget, explained_variance, over_agents, seconds_per_update, stability
+from benchmarks.analysis.task_differences import task_differences
 from benchmarks.analysis.training_curves import machines
 from benchmarks.analysis.training_runs import TrainingRun, group_runs, item_means, pair_order
 
@@ -32,8 +33,8 @@ def summarise(rows: Sequence[Row]) -> Summary:
         rows: Rows of a comparison, as ``read_rows.load_rows`` returns them.
 
     Returns:
-        Dicts, lists, strings, finite numbers and None: "provenance", "config", "notes" and the figures of each of
-        "tasks".
+        Dicts, lists, strings, finite numbers and None: "provenance", "config", "notes", the figures of each of "tasks",
+        and "task_differences".
 
     Raises:
         ReportError: Two runs that should be paired share no evaluation item.
@@ -59,7 +60,13 @@ def summarise(rows: Sequence[Row]) -> Summary:
         for pair in figures["rates"]["same_rate"]
     )
     summary: Summary = _jsonable(
-        {"provenance": _provenance(rows, heads), "config": config, "notes": notes, "tasks": tasks}
+        {
+            "provenance": _provenance(rows, heads),
+            "config": config,
+            "notes": notes,
+            "tasks": tasks,
+            "task_differences": task_differences(runs, tasks, config),
+        }
     )
     return summary
 

@@ -34,6 +34,7 @@ HEADINGS = {
             "likely token each time)",
     "arm": "the algorithm that trained the team",
     "task": "the problems that the team is trained and tested on",
+    "tasks": "two tasks of a study; the difference is the first minus the second",
     "pair": "two arms; the difference is the first minus the second",
     "diff.": "difference of the final accuracies in percentage points, first arm minus second",
     "95 % interval": "the range of true differences that agrees with these results, at 95 % confidence",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from benchmarks.analysis.intervals import IDENTICAL, INCONCLUSIVE
 from benchmarks.analysis.pairs import Summary
 from benchmarks.tables.layout import percent, points
@@ -11,8 +13,24 @@ _DECODING = {"sampled": "with sampled replies", "greedy": "with the most likely 
 
 
 def headlines(summary: Summary) -> dict[str, str]:
-    """Return the result of each task: of its first decoding mode, and of its first pair of arms."""
-    return {task: _headline(task, figures) for task, figures in summary["tasks"].items()}
+    """Return the result of each task: of its first decoding mode, and of its first pair of arms.
+
+    In a study with a reference, a task also has its difference from this, of the arm that is first in that pair.
+    """
+    return {
+        task: " ".join([_headline(task, figures), *_from_reference(summary["task_differences"], task, figures)])
+        for task, figures in summary["tasks"].items()
+    }
+
+
+def _from_reference(differences: Sequence[Summary], task: str, figures: Summary) -> list[str]:
+    """Return a sentence on the difference between a task and the reference of the study, if there is one."""
+    for block in figures["modes"].values():
+        leading = block["pairs"][0]["first"] if block["pairs"] else next(iter(block["arms"]), "")
+        for pair in differences:
+            if pair["first"] == task and pair["arm"] == leading and "mean" in pair:
+                return [f"Compared with {pair['second']}, {leading} has a {_difference(pair)}. {_meaning(pair)}."]
+    return []
 
 
 def _headline(task: str, figures: Summary) -> str:

@@ -23,6 +23,7 @@ from benchmarks.tables.glossary import ARMS, HEADINGS, LEGEND
 from benchmarks.tables.headline import headlines
 from benchmarks.tables.html_tables import html_table, paragraphs_of, section
 from benchmarks.tables.layout import Table
+from benchmarks.tables.pair_tables import between_tasks
 from benchmarks.tables.report_head import few_seeds, provenance_tables
 from benchmarks.tables.report_text import SECTIONS, task_title
 
@@ -51,7 +52,8 @@ def render_html(summary: Summary, rows: Sequence[Row]) -> str:
         "tasks": _options(list(summary["tasks"])),
         "arms": _options(arms),
         "modes": _options(modes),
-        "tables": "".join(_section(heading, section(summary, parts)) for heading, parts in SECTIONS.items()),
+        "tables": _section("Differences between tasks", "".join(map(html_table, between_tasks(summary))))
+        + "".join(_section(heading, section(summary, parts)) for heading, parts in SECTIONS.items()),
         "curves": table_of_curves(summary),
         "provenance": "".join(html_table(table, wrap=True) for table in provenance_tables(summary)) + _words(summary),
         "glossary": _glossary(arms),

@@ -45,6 +45,21 @@ def _pairs(figures: Summary) -> list[Block]:
     return [Table(title, headings, rows, keys=2, notes=_notes(pairs, "tasks"))]
 
 
+def between_tasks(summary: Summary) -> list[Table]:
+    """Return the differences between each task and the reference of the study; nothing without a reference."""
+    pairs = [(pair["mode"], pair) for pair in summary["task_differences"]]
+    if not pairs:
+        return []
+    headings = ["mode", "tasks", "arm", "diff.", "95 % interval", "verdict", "MDE", "seeds", "p", "p (Holm)"]
+    rows = []
+    for mode, pair in pairs:
+        shown, name, *cells = _pair_row(mode, pair, True)
+        rows.append([shown, name, pair["arm"], *cells])
+    title = "Differences between tasks: final accuracy in points, first task minus second, the same arm and seeds"
+    notes = _notes(pairs, "tasks")
+    return [Table(title, [*headings, "P(better)", "items +/-/all"], rows, keys=3, notes=notes)]
+
+
 def _pair_row(mode: str, pair: Summary, several: bool) -> list[str]:
     name = f"{pair['first']} - {pair['second']}"
     interval = bracket(pair.get("low"), pair.get("high"), points)

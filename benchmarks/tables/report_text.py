@@ -22,7 +22,7 @@ from benchmarks.tables.layout import (
     wrapped,
 )
 from benchmarks.tables.pair_tables import PARTS as PAIRS
-from benchmarks.tables.pair_tables import arms_of
+from benchmarks.tables.pair_tables import arms_of, between_tasks
 from benchmarks.tables.report_head import head
 
 FLAT = 0.02  # a smaller rise of greedy accuracy counts as none
@@ -37,6 +37,7 @@ def render_text(summary: Summary) -> str:
     blocks = [head(summary)]
     for task, figures in summary["tasks"].items():
         blocks += [task_title(task, figures), *blocks_text([block for part in PARTS for block in part(figures)])]
+    blocks += [table.text() for table in between_tasks(summary)]
     return "\n\n".join(block for block in [*blocks, _legend(summary)] if block) + "\n"
 
 
