@@ -27,6 +27,7 @@ from benchmarks.experiment.results_folder import ResultsFolder
 from tests.benchmarks.experiment import light_workers
 from tests.benchmarks.small_comparison import SMALL
 
+pytestmark = pytest.mark.xdist_group("compare")  # they have a comparison in common
 BEGUN = "compare: loading torch and transformers ...\n"
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK_TORCH = (
