@@ -219,8 +219,9 @@ def test_nothing_outlives_a_killed_trainer_though_a_fork_of_it_lives(level):
 
 def test_an_interrupted_start_leaves_no_folder_and_no_process(temporary_folder):
     """SIGINT at many moments of the first run, at which the servers start and are tested."""
-    script = (
-        "import sys, tempfile\ntempfile.tempdir = sys.argv[1]\nfrom marft_envs.sandbox import LocalSandbox, Stdin\n"
+    script = (  # a shell starts jobs in the background with SIGINT ignored
+        "import signal, sys, tempfile\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "tempfile.tempdir = sys.argv[1]\nfrom marft_envs.sandbox import LocalSandbox, Stdin\n"
         "print(1, flush=True)\nLocalSandbox().run('print(1)', [Stdin('')])\nprint(2, flush=True)\n"
         "import time\ntime.sleep(60)"
     )
