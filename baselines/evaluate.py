@@ -163,6 +163,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if code := run_command("evaluate", require_packages):
         return code
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
+    logging.getLogger("urllib3").setLevel(logging.ERROR)  # a warning per retry; records count them
     command = import_module("baselines.runs.evaluate_command")  # loads torch, ``exit_on_signal`` still in force
     work, advice = command.evaluate_all, ""
     if options.folder:
