@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -247,6 +248,26 @@ def test_a_killed_evaluation_is_resumed(data, tmp_path):
         assert evaluate.main(command(server, data, whole, *words)) == 0
     assert records(out) == records(whole)
     assert results(out)["results"] == results(whole)["results"]
+
+
+def test_ctrl_c_does_not_wait_for_replies_that_are_under_way(data, tmp_path, capsys):
+    out, blocked = tmp_path / "evaluation", threading.Event()
+
+    def script(body, number):
+        if number == 5:
+            os.kill(os.getpid(), signal.SIGINT)
+            blocked.wait(60)
+        return right(body, number)
+
+    with chat_server(script) as server:
+        start = time.monotonic()
+        assert evaluate.main(command(server, data, out, "--team", "solo")) == 130
+        assert time.monotonic() - start < 50
+        blocked.set()
+        assert "stopped; the same command resumes the evaluation" in capsys.readouterr().err
+        assert len(records(out)) == 4
+        assert evaluate.main(command(server, data, out, "--team", "solo")) == 0
+    assert len(records(out)) == 8
 
 
 def test_more_items_continue_an_evaluation(data, tmp_path):
