@@ -119,7 +119,7 @@ def numbers_of_tries(samples: int, given: Sequence[int] | None) -> list[int]:
 def open_benchmarks(
     subject: Subject, benchmarks: Sequence[Benchmark], options: argparse.Namespace
 ) -> tuple[list[Opened], dict[str, str]]:
-    """Open each data set. Print those that were not found.
+    """Open each data set. Print those that are not available.
 
     Returns:
         The data sets that were found, and for each of the others the reason.
@@ -134,7 +134,7 @@ def open_benchmarks(
             opened.append(open_benchmark(config, benchmark, options, subject.together))
         except (DataError, FileNotFoundError, ImportError) as error:
             missing[benchmark.name] = str(error)
-            print(f"not found: {benchmark.name}: {str(error).split('. To get it')[0]}", flush=True)
+            print(f"not available: {benchmark.name}: {str(error).split('. To get it')[0]}", flush=True)
     if not opened:
         raise ValueError(f"no data set of {names_of(benchmarks)} was found: {HOW_TO_GET}")
     return opened, missing
@@ -281,7 +281,7 @@ def report(results: SuiteResults, folder: Path) -> int:
     print(f"\n{table}\nresults are in {folder}")
     if results.complete:
         return 0
-    reasons = [f"not found: {', '.join(results.missing)} ({HOW_TO_GET})"] if results.missing else []
+    reasons = [f"not available: {', '.join(results.missing)} ({HOW_TO_GET})"] if results.missing else []
     faulty = [f"{r.benchmark.name} ({r.not_graded})" for r in results.results if r.not_graded]
     reasons += [f"items without a result: {', '.join(faulty)}; the same command plays them again"] if faulty else []
     print(f"evaluate: incomplete; {'; '.join(reasons)}", file=sys.stderr)

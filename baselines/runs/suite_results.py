@@ -207,7 +207,7 @@ class SuiteResults:
             "not graded, because of a fault or a limit outside the team, is in no mean.",
         ]
         if self.missing:
-            notes.append(f"Not evaluated, because the data was not found: {', '.join(self.missing)}.")
+            notes.append(f"Not evaluated, because the data is not available: {', '.join(self.missing)}.")
         return "\n".join(lines) + "\n\n" + "\n\n".join(notes) + "\n"
 
     def _settings_text(self) -> str:

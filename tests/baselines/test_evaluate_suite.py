@@ -85,10 +85,10 @@ def test_a_data_set_that_is_absent_is_named_and_the_others_are_evaluated(data, t
     words = ["--suite", "all", "--dataset", "gsm8k", "livecodebench", "--path", str(data), "--model", "tiny"]
     assert evaluate.main([*words, "--items", "2", "--max-new-tokens", "4", "--out", str(out)]) == 1
     output, errors = capsys.readouterr()
-    assert "not found: livecodebench: " in output and str(data) in output
-    assert "evaluate: incomplete; not found: livecodebench (set MARFT_DATA or --path" in errors
+    assert "not available: livecodebench: " in output and str(data) in output
+    assert "evaluate: incomplete; not available: livecodebench (set MARFT_DATA or --path" in errors
     assert set(results(out)["results"]) == {"gsm8k"} and set(results(out)["marft_envs"]["missing"]) == {"livecodebench"}
-    assert "not found: livecodebench." in (out / "results.md").read_text()
+    assert "not available: livecodebench." in (out / "results.md").read_text()
 
 
 def test_without_any_data_set_nothing_is_written(data, tmp_path, capsys):
