@@ -53,6 +53,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--seeds", type=int, help="number of training seeds, replacing that of the preset")
     add("--updates", type=int, help="updates per run, replacing those of the preset; 0 evaluates the untrained team")
     add("--items", type=int, dest="evaluation_items", help="held-out problems per evaluation")
+    add("--set", action="append", default=[], metavar="KEY=VALUE", help="change any other setting of all "
+        "tasks, such as episodes=16, decoding.max_new_tokens=64 or arguments.rounds=2; repeatable")  # fmt: skip
     add("--learning-rates", type=float, nargs="+", metavar="RATE",
         help="learning rates to sweep for every arm, replacing those of the preset")  # fmt: skip
     add_model_options(parser, dict.fromkeys(MODEL_OPTIONS, "that of the preset"))

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from baselines.models.load import stored_dtype
-from baselines.models.shape import NAMED_SHAPES, ModelShape, shape_of
+from baselines.models.shape import NAMED_SHAPES, ModelShape, published_shape, shape_of
 from baselines.models.sources import HUB_TIMEOUT_S, ModelNotFound, is_hub_name, resolve, weight_files
 from baselines.models.wheels import cache_folder
 
@@ -17,13 +17,16 @@ def find_shape(name: str) -> tuple[ModelShape, torch.dtype]:
     """Return the shape of a model and the dtype of its files: float32 if neither the configuration nor a file tells it.
 
     Args:
-        name: A key of ``NAMED_SHAPES``, or a name that ``load_model`` takes.
+        name: A key of ``NAMED_SHAPES``, or a name that ``load_model`` takes. Qwen2.5 is known by its hub names without
+            the hub.
 
     Raises:
         ModelNotFound: There is no such name, or the configuration is neither in the cache nor on the hub.
     """
     if name in NAMED_SHAPES:
         return NAMED_SHAPES[name], torch.bfloat16
+    if (known := published_shape(name)) is not None and not Path(name).is_dir():
+        return known, torch.bfloat16
     config, folder = _config(name)
     if folder is not None and weight_files(folder):
         return shape_of(config), stored_dtype(folder)

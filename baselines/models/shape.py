@@ -6,6 +6,7 @@ docs/memory.md: Qwen2.5 (https://arxiv.org/abs/2412.15115, table 1), by size, an
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -90,6 +91,15 @@ NAMED_SHAPES: Mapping[str, ModelShape] = {
     "gemma3-270m": ModelShape(18, 640, 2048, 4, 1, 256, 262144, norms=4, head_norms=True),
 }
 """Shapes by name: Qwen2.5 by its size, SmolLM2-135M and Gemma-3-270M."""
+
+_QWEN = re.compile(r"Qwen/Qwen2\.5-(?:Coder-)?([\d.]+B)(?:-Instruct)?")
+
+
+def published_shape(name: str) -> ModelShape | None:
+    """Return the shape of Qwen2.5 by its name on the hub, such as "Qwen/Qwen2.5-3B-Instruct"; None for other names."""
+    found = _QWEN.fullmatch(name)
+    return NAMED_SHAPES.get(found[1]) if found else None
+
 
 _SANDWICH = ("gemma2", "gemma3", "gemma3_text")
 _HEAD_NORMS = ("gemma3", "gemma3_text", "qwen3", "qwen3_moe", "olmo2")

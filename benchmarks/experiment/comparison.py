@@ -21,12 +21,14 @@ from baselines.runs.run_config import RunConfig
 from baselines.runs.team_policy import check_team
 from benchmarks.experiment.comparison_progress import ComparisonProgress
 from benchmarks.experiment.estimate import plan_lines
-from benchmarks.experiment.grid import Grid, load_preset, with_options, with_transfer
+from benchmarks.experiment.grid import Grid, load_preset, with_options, with_settings, with_transfer
+from benchmarks.experiment.missing import missing_parts
 from benchmarks.experiment.presets import GridError
 from benchmarks.experiment.provenance import data_of
 from benchmarks.experiment.results_folder import ResultsFolder
 from benchmarks.experiment.worker_memory import default_workers, share_memory
 from benchmarks.experiment.workers import execute
+from marft_envs.cli.key_values import parse_key_values
 
 
 def compare(options: argparse.Namespace, write_report: Callable[[Path], str]) -> int:
@@ -44,14 +46,12 @@ def compare(options: argparse.Namespace, write_report: Callable[[Path], str]) ->
     """
     grid = grid_of(options)
     results = ResultsFolder(options.out or Path("results") / Path(options.preset).stem)
-    check_tasks(grid)  # first the options, then the folder, then what may download a model
     wanted = chosen_runs(grid, options.only)
     if options.dry_run:
-        check_models(grid)
         todo = [run for run in wanted if not results.finished(run)] if options.resume else wanted
-        for line in plan_lines(todo, options.workers or default_workers(grid)):
-            print(line, flush=True)
+        print_plan(grid, todo, options.workers)
         return 0
+    check_tasks(grid)  # first the options, then the folder, then what may download a model
     results.check(grid, resume=options.resume)
     data = check_models(grid)
     with results.locked():
@@ -76,8 +76,35 @@ def grid_of(options: argparse.Namespace) -> Grid:
     changes: dict[str, Any] = {name: getattr(options, name) for name in names}
     changes["arms"] = tuple(options.arms) if options.arms else None
     changes["allow_wheel"] = options.allow_wheel or None
-    grid = with_options(grid, changes)
+    grid = with_settings(with_options(grid, changes), parse_key_values("--set", options.set))
     return with_transfer(grid, options.dataset, options.path) if options.dataset else grid
+
+
+def print_plan(grid: Grid, runs: Sequence[RunConfig], workers: int | None) -> None:
+    """Print the plan of ``--dry-run``; a run whose device, models or data are not here is planned and not measured.
+
+    Args:
+        grid: The comparison.
+        runs: Its runs that are to be done.
+        workers: Number of parallel runs; None for the default.
+
+    Raises:
+        ValueError: A setting of a run is invalid, or the memory does not hold a model.
+    """
+    missing = missing_parts(first_of_each(runs), allow_wheel=grid.allow_wheel)
+    for run in first_of_each(runs):
+        if not missing[run.task, run.arm].data:
+            _check_named_task(run)
+    complete = not any(parts.all for parts in missing.values())
+    if complete:
+        check_models(grid)
+    for line in plan_lines(runs, workers or (default_workers(grid) if complete else 1), missing):
+        print(line, flush=True)
+
+
+def first_of_each(runs: Sequence[RunConfig]) -> list[RunConfig]:
+    """Return a run of each task and arm."""
+    return list({(run.task, run.arm): run for run in runs}.values())
 
 
 def check_models(grid: Grid) -> dict[str, Any]:
@@ -93,7 +120,7 @@ def check_models(grid: Grid) -> dict[str, Any]:
     """
     place = choose_device(grid.device)
     print(place.reason, flush=True)
-    for run in {(run.task, run.arm): run for run in grid.runs()}.values():
+    for run in first_of_each(grid.runs()):
         with contextlib.suppress(ModelNotFound):  # check_model looks in more places, and says where
             plan_without_weights(run).check()
     for quantization in dict.fromkeys(run.quantization for run in grid.runs()):
@@ -111,11 +138,15 @@ def check_tasks(grid: Grid) -> None:
     Raises:
         GridError: Names the task and the arm.
     """
-    for run in {(run.task, run.arm): run for run in grid.runs()}.values():
-        try:
-            _check_task(run)
-        except (ValueError, TypeError, LookupError) as error:
-            raise GridError(f"task {run.task}, arm {run.arm}: {error}") from error
+    for run in first_of_each(grid.runs()):
+        _check_named_task(run)
+
+
+def _check_named_task(run: RunConfig) -> None:
+    try:
+        _check_task(run)
+    except (ValueError, TypeError, LookupError) as error:
+        raise GridError(f"task {run.task}, arm {run.arm}: {error}") from error
 
 
 def _check_task(run: RunConfig) -> None:

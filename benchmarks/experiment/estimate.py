@@ -6,7 +6,7 @@ import contextlib
 import os
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -14,11 +14,13 @@ from typing import Any
 
 import torch
 
+from baselines.models.sources import ModelNotFound
 from baselines.policies.micro_batches import GIB
 from baselines.runs.dry_run import plan_without_weights
 from baselines.runs.evaluation import environment_of, make_environment
 from baselines.runs.run import train
 from baselines.runs.run_config import RunConfig
+from benchmarks.experiment.missing import Missing, without_data
 
 _EPISODES = (4, 8, 16, 32)
 _FEW_ITEMS, _MANY_ITEMS = 8, 128
@@ -114,30 +116,40 @@ def _measured(short: RunConfig, run: RunConfig) -> Cost:
     )
 
 
-def plan_lines(runs: Sequence[RunConfig], workers: int) -> Iterator[str]:
+def plan_lines(
+    runs: Sequence[RunConfig], workers: int, missing: Mapping[tuple[str, str], Missing] | None = None
+) -> Iterator[str]:
     """Yield the plan of a comparison as text, while its parts are measured.
 
     Args:
         runs: The runs that are not finished.
         workers: Number of parallel runs.
+        missing: (task, arm) -> what its runs need and this machine does not have. Such runs are not measured.
     """
     kinds: dict[tuple[str, str], list[RunConfig]] = {}
     for run in runs:
         kinds.setdefault((run.task, run.arm), []).append(run)
-    total, tokens, disk = 0.0, 0, 0
+    total, tokens, disk, measured = 0.0, 0, 0, 0
+    remarks: dict[str, list[str]] = {}
     yield f"{'task':<20} {'arm':<16} runs  updates  episodes  s/update  s/evaluation  minutes/run  GiB/run"
     for (task, arm), group in kinds.items():
-        cost, plan = measure(group[0]), plan_without_weights(group[0])
-        seconds = [cost.seconds(run) for run in group]
-        total += sum(seconds)
-        tokens += sum(map(most_tokens, group))
-        disk += cost.disk * len(group)
-        first = group[0]
-        yield (
-            f"{task:<20} {arm:<16} {len(group):4}  {first.updates:7}  {first.episodes:8}  {cost.update:8.2f}  "
-            f"{cost.evaluation:12.2f}  {seconds[0] / 60:11.1f}  {plan.peak / GIB:7.1f}"
-        )
+        parts = (missing or {}).get((task, arm), Missing())
+        planned = [without_data(run) for run in group] if parts.data else group
+        cost = None if parts.all else measure(group[0])
+        tokens += sum(map(most_tokens, planned))
+        if cost:
+            measured += len(group)
+            total += sum(map(cost.seconds, group))
+            disk += cost.disk * len(group)
+        for sentence in (*parts.all, *_memory_remarks(planned[0])):
+            remarks.setdefault(sentence, []).append(f"{task}/{arm}")
+        yield _line(group, cost, _peak(planned[0]))
+    for sentence, names in remarks.items():
+        yield f"{_names(names, kinds)}: {sentence}"
     together = min(workers, len(runs), os.cpu_count() or 1)
+    if measured < len(runs):
+        yield f"{len(runs)} runs: at most {tokens:,} generated tokens; {len(runs) - measured} of them were not measured"
+        return
     yield (
         f"{len(runs)} runs, {together} in parallel: about {total / together / 60:.0f} minutes; at most {tokens:,} "
         f"generated tokens; about {disk / MIB:.0f} MiB on disk"
@@ -146,3 +158,44 @@ def plan_lines(runs: Sequence[RunConfig], workers: int) -> Iterator[str]:
         "Times are those of two updates of each task and arm on this machine, of a few episodes where these take long; "
         "other programs, and parallel runs that share caches, can double them."
     )
+
+
+def _line(group: Sequence[RunConfig], cost: Cost | None, peak: float | None) -> str:
+    """Return the line of a task and arm.
+
+    Args:
+        group: Its runs.
+        cost: What one of them is estimated to cost; None if it was not measured.
+        peak: Memory at its peak, in bytes; None if it is not known.
+    """
+    first = group[0]
+    numbers = [f"{cost.update:.2f}", f"{cost.evaluation:.2f}", f"{cost.seconds(first) / 60:.1f}"] if cost else ["-"] * 3
+    update, evaluation, minutes = numbers
+    return (
+        f"{first.task:<20} {first.arm:<16} {len(group):4}  {first.updates:7}  {first.episodes:8}  {update:>8}  "
+        f"{evaluation:>12}  {minutes:>11}  {'-' if peak is None else f'{peak / GIB:.1f}':>7}"
+    )
+
+
+def _peak(run: RunConfig) -> float | None:
+    """Return the memory of a run at its peak, in bytes; None if the shape of a model is not known here."""
+    try:
+        return plan_without_weights(run).peak
+    except ModelNotFound:
+        return None
+
+
+def _memory_remarks(run: RunConfig) -> Iterator[str]:
+    """Yield a sentence if the memory plan of a run exceeds what it may use. Raise ValueError if it cannot fit."""
+    with contextlib.suppress(ModelNotFound):
+        plan = plan_without_weights(run)
+        plan.check()
+        if plan.memory is not None and plan.peak > plan.memory:
+            yield (
+                f"the memory plan has a peak of {plan.peak / GIB:.1f} GiB, and the run may use "
+                f"{plan.memory / GIB:.1f} GiB (docs/memory.md)"
+            )
+
+
+def _names(names: Sequence[str], kinds: Collection[Any]) -> str:
+    return "all tasks and arms" if len(names) == len(kinds) else ", ".join(names)

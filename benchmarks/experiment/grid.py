@@ -11,8 +11,10 @@ from baselines.engine.chat_template import ChatSettings
 from baselines.engine.torch_engine import Decoding
 from baselines.ladder import ARMS, LearnerConfig
 from baselines.policies.policy import LoraSettings
+from baselines.runs.config_files import set_keys
 from baselines.runs.run_config import RunConfig, check_keys, config_hash, decisive
 from benchmarks.experiment.presets import GridError, check_arms, preset_path, read_preset
+from marft_envs.arguments import expected_one_of
 
 _RECORDS = {"settings": LearnerConfig, "decoding": Decoding, "lora": LoraSettings, "chat": ChatSettings}
 _MERGED = tuple(_RECORDS)  # here a task overrides the grid key by key
@@ -21,7 +23,7 @@ _RUN_KEYS = ("model", "dtype", "quantization", "updates", "episodes", "evaluate_
              "tuning", "bases", "scripted", "sharing", "frozen")  # fmt: skip
 TASK_KEYS = ("environment", "arguments", "learning_rates", *_RUN_KEYS, *_MERGED)
 # Environment arguments that define the team; a transfer data set gets those of the task.
-_TEAM_ARGUMENTS = ("team", "dependency", "stop", "rounds", "memory", "order")
+TEAM_ARGUMENTS = ("team", "dependency", "stop", "rounds", "memory", "order")
 _TASK_NAME = re.compile(r"[A-Za-z0-9._]+")
 
 
@@ -35,6 +37,7 @@ class Grid:
         seeds: Number of training seeds; they are 0 .. seeds - 1.
         learning_rates: Sweep: a list of rates for every arm, or a mapping from arm to its rates, of the same number
             for each arm. Empty: the one rate of ``settings``.
+        reference: Name of the task that the report compares every other task with; empty: no such comparison.
 
     Raises:
         GridError: Names the field, the value and what was expected.
@@ -42,6 +45,7 @@ class Grid:
 
     arms: tuple[str, ...]
     tasks: Mapping[str, Mapping[str, Any]]
+    reference: str = ""
     seeds: int = 5
     model: str = "tiny"
     allow_wheel: bool = False
@@ -81,6 +85,8 @@ class Grid:
         check_arms(self.arms)
         if len(set(self.arms)) < len(self.arms):
             raise GridError(f"arms={list(self.arms)}: expected each name once")
+        if self.reference and self.reference not in self.tasks:
+            raise GridError(expected_one_of("reference", self.reference, self.tasks))
         for task, spec in self.tasks.items():
             if not _TASK_NAME.fullmatch(task):
                 raise GridError(
@@ -144,7 +150,8 @@ class Grid:
         """Return the settings of all runs as JSON values, without those that affect no number.
 
         Returns:
-            "arms", "seeds" and "tasks": for each task what its runs share, every arm's learner and learning rates.
+            "arms", "seeds", "reference" if there is one, and "tasks": for each task what its runs share, every arm's
+            learner and learning rates.
         """
         runs = self.runs()
         tasks: dict[str, dict[str, Any]] = {}
@@ -158,7 +165,8 @@ class Grid:
             entry["learners"][run.arm] = learner
             if not _never_learns(run.arm) and run.seed == 0:
                 entry["learning_rates"].setdefault(run.arm, []).append(rate)
-        return {"arms": list(self.arms), "seeds": list(range(self.seeds)), "tasks": tasks}
+        named = {"reference": self.reference} if self.reference else {}
+        return {"arms": list(self.arms), "seeds": list(range(self.seeds)), **named, "tasks": tasks}
 
     def hash(self) -> str:
         """Return the hash of the settings that a resumed comparison must have (``decisive_settings``)."""
@@ -169,10 +177,10 @@ def decisive_settings(resolved: Mapping[str, Any]) -> dict[str, Any]:
     """Return the part of ``Grid.resolved`` that a resumed comparison must have.
 
     Of each task these are the settings that a resumed run must have, and ``updates``: all runs of a comparison are
-    evaluated at the same updates.
+    evaluated at the same updates. The reference is a setting of the report alone.
     """
     tasks = {task: {**decisive(entry), "updates": entry["updates"]} for task, entry in resolved["tasks"].items()}
-    return {**resolved, "tasks": tasks}
+    return {**{name: value for name, value in resolved.items() if name != "reference"}, "tasks": tasks}
 
 
 def _never_learns(arm: str) -> bool:
@@ -236,6 +244,32 @@ def with_options(grid: Grid, options: Mapping[str, Any]) -> Grid:
     return replace(grid, **{"tasks": tasks, **changes})
 
 
+def with_settings(grid: Grid, settings: Mapping[str, Any]) -> Grid:
+    """Return the grid with settings changed in all of its tasks.
+
+    Args:
+        grid: A grid.
+        settings: A key of a task, or a dotted key inside one of its mappings, such as ``episodes``,
+            ``decoding.max_new_tokens`` or ``arguments.dataset`` -> value.
+
+    Raises:
+        GridError: A key is unknown, or a value is invalid.
+    """
+    tasks = {task: dict(spec) for task, spec in grid.tasks.items()}
+    for dotted, value in settings.items():
+        name = dotted.partition(".")[0]
+        _check_mapping("--set", {name: value}, TASK_KEYS)
+        for spec in tasks.values():
+            value_now = spec.get(name, getattr(grid, name, {}))
+            if name in _MERGED:
+                value_now = {**getattr(grid, name), **spec.get(name, {})}
+            try:
+                spec.update(set_keys({name: value_now}, {dotted: value}))
+            except ValueError as error:
+                raise GridError(str(error)) from error
+    return replace(grid, tasks=tasks)
+
+
 def with_transfer(grid: Grid, datasets: Sequence[str], path: str | None) -> Grid:
     """Return the grid with an evaluation of every task's team on further data sets.
 
@@ -247,6 +281,6 @@ def with_transfer(grid: Grid, datasets: Sequence[str], path: str | None) -> Grid
     location = {} if path is None else {"path": path}
     tasks = {}
     for task, spec in grid.tasks.items():
-        team = {name: value for name, value in spec.get("arguments", {}).items() if name in _TEAM_ARGUMENTS}
+        team = {name: value for name, value in spec.get("arguments", {}).items() if name in TEAM_ARGUMENTS}
         tasks[task] = {**spec, "transfer": {name: {"dataset": name, **team, **location} for name in datasets}}
     return replace(grid, tasks=tasks)

@@ -17,19 +17,25 @@ class GridError(ValueError):
     """A preset, an option or a results folder that cannot be used. The message is one line for the user."""
 
 
+def preset_names() -> list[str]:
+    """Return the names of all presets, sorted; those in a sub-folder come last."""
+    names = [path.relative_to(PRESETS).with_suffix("").as_posix() for path in PRESETS.rglob("*.toml")]
+    return sorted(names, key=lambda name: ("/" in name, name))
+
+
 def preset_path(name: str) -> Path:
     """Return the file of a preset.
 
     Args:
-        name: Name of a file in benchmarks/presets without its ending, or the path of a .toml file.
+        name: Name of a file in benchmarks/presets without its ending, with its sub-folder if it is in one, such as
+            ``gpu/math_duo``; or the path of a .toml file.
 
     Raises:
         GridError: There is no such file; the message lists the names and suggests the nearest.
     """
     path = Path(name) if name.endswith(".toml") else PRESETS / f"{name}.toml"
     if not path.is_file():
-        known = sorted(p.stem for p in PRESETS.glob("*.toml"))
-        raise GridError(expected_one_of("preset", name, known, ", or the path of a .toml file"))
+        raise GridError(expected_one_of("preset", name, preset_names(), ", or the path of a .toml file"))
     return path
 
 

@@ -56,7 +56,7 @@ def between_tasks(summary: Summary) -> list[Table]:
         shown, name, *cells = _pair_row(mode, pair, True)
         rows.append([shown, name, pair["arm"], *cells])
     title = "Differences between tasks: final accuracy in points, first task minus second, the same arm and seeds"
-    notes = _notes(pairs, "tasks")
+    notes = _notes([(f"{mode} {pair['arm']}", pair) for mode, pair in pairs], "tasks")
     return [Table(title, [*headings, "P(better)", "items +/-/all"], rows, keys=3, notes=notes)]
 
 

@@ -74,3 +74,12 @@ def test_only_a_hub_name_is_looked_up_on_the_hub(name, asked, monkeypatch):
 def test_an_unknown_model_is_an_error_with_the_names():
     with pytest.raises(ModelNotFound, match=r"model='9B': expected tiny.* also takes 0.5B, 1.5B"):
         find_shape("9B")
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [("Qwen/Qwen2.5-1.5B-Instruct", "1.5B"), ("Qwen/Qwen2.5-3B", "3B"), ("Qwen/Qwen2.5-Coder-7B-Instruct", "7B")],
+)
+def test_qwen_is_known_by_its_hub_names_without_the_hub(name, size, monkeypatch):
+    monkeypatch.setattr(huggingface_hub.HfApi, "model_info", lambda *_, **__: pytest.fail("the hub was asked"))
+    assert find_shape(name) == (NAMED_SHAPES[size], torch.bfloat16)

@@ -49,6 +49,8 @@ def test_the_report_shows_them():
     summary = summarise(study())
     row = next(line for line in render_text(summary).splitlines() if line.startswith("  sampled  chain - none"))
     assert row.split()[4:8] == ["marft", "+16.7", "[+2.3,", "+31.0]"] and "chain ahead" in row
+    remark = "Identical on every item of every seed (sampled ippo gsm8k (trained on chain) - gsm8k (trained on none)"
+    assert remark in " ".join(render_text(summary).split())
     page = render_html(summary, study())
     section = page.split('id="differences-between-tasks"')[1].split("</section>")[0]
     assert "chain - none" in section and "+16.7" in section and 'data-arms="marft"' in section

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.experiment.grid import Grid, load_preset, with_options
+from benchmarks.experiment.grid import Grid, load_preset, with_options, with_settings
 from benchmarks.experiment.presets import GridError
 
 RELAY = {"arguments": {"dataset": "relay"}}
@@ -81,3 +81,26 @@ def test_a_preset_file_may_have_all_keys(tmp_path):
     path.write_text('arms = ["ippo"]\ntasks = 3\n')
     with pytest.raises(GridError, match="tasks=3: expected a mapping"):
         load_preset(str(path))
+
+
+def test_a_setting_is_changed_in_all_tasks():
+    tasks = {"a": {**RELAY, "decoding": {"max_new_tokens": 6}}, "b": RELAY}
+    built = grid(tasks=tasks, decoding={"max_new_tokens": 9, "rows": 7}, updates=5)
+    changed = with_settings(built, {"decoding.rows": 8, "updates": 2, "arguments.team": "trio", "settings.clip": 0.1})
+    assert {(r.task, r.decoding.max_new_tokens, r.decoding.rows, r.updates) for r in changed.runs()} == {
+        ("a", 6, 8, 2), ("b", 9, 8, 2)
+    }  # fmt: skip
+    assert all(r.environment_arguments == {"dataset": "relay", "team": "trio"} for r in changed.runs())
+    assert {r.learner().clip for r in changed.runs()} == {0.1}
+    with pytest.raises(GridError, match=r"--set has no key 'episode' \(did you mean 'episodes'\?\)"):
+        with_settings(built, {"episode": 3})
+    with pytest.raises(GridError, match=r"--set updates\.x: updates is not a mapping"):
+        with_settings(built, {"updates.x": 3})
+
+
+def test_the_reference_is_a_task_and_no_setting_of_a_run():
+    tasks = {"chain": RELAY, "none": RELAY}
+    with pytest.raises(GridError, match=r"reference='cain': expected one of chain, none \(did you mean 'chain'\?\)"):
+        grid(tasks=tasks, reference="cain")
+    built = grid(tasks=tasks, reference="chain")
+    assert built.resolved()["reference"] == "chain" and built.hash() == grid(tasks=tasks).hash()

@@ -1,0 +1,1 @@
+"""Tasks of studies that are no part of the product."""
