@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from marft_envs.sandbox.cgroups import Cgroup
 from marft_envs.sandbox.records import Limits, SandboxUnavailable
 
 _START = Path(__file__).parent / "inside" / "start.py"
@@ -71,14 +72,16 @@ class ForkServer:
     Args:
         level: Isolation level of its children.
         packages: Folder that contains numpy, which the server then imports; None for a server without numpy.
+        cgroup: Cgroup of its children, which is removed when the server is closed; None if their memory and threads are
+            only counted.
 
     Raises:
         SandboxUnavailable: If the server cannot start at this level.
         OSError: If this process cannot start it, for example because it has too many open files.
     """
 
-    def __init__(self, level: str, packages: Path | None = None) -> None:
-        self.level = level
+    def __init__(self, level: str, packages: Path | None = None, cgroup: Cgroup | None = None) -> None:
+        self.level, self.cgroup = level, cgroup
         self._control, server_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         # Not -I, which ignores the environment: it must fix the hash seed, so that sets have the same order and a
         # program the same verdict in every run.
@@ -87,6 +90,7 @@ class ForkServer:
             on_error.callback(self._control.close)
             with server_end, _handle_of_this_process() as caller:
                 command += [level, str(server_end.fileno()), str(packages or ""), str(caller)]
+                command.append(str(cgroup.folder) if cgroup else "")
                 self._process = subprocess.Popen(
                     command,
                     env=_ENVIRONMENT,
@@ -119,7 +123,8 @@ class ForkServer:
         """Return whether the server, which must be idle, can take a run."""
         poll = select.poll()
         poll.register(self._control, select.POLLIN)  # an idle server sends nothing but the end of the stream
-        return self._process.poll() is None and not poll.poll(0)
+        has_its_cgroup = self.cgroup is None or self.cgroup.exists()
+        return has_its_cgroup and self._process.poll() is None and not poll.poll(0)
 
     def begin(self, limits: Limits, descriptors: list[int], patience: float = 1.0) -> None:
         """Start a run.
@@ -175,10 +180,14 @@ class ForkServer:
         self._control.close()
         self._process.kill()
         self._process.wait()
+        if self.cgroup is not None:
+            self.cgroup.remove()
 
     def forget(self) -> None:
         """Close the socket in a forked copy of this process. The server belongs to the original process."""
         self._control.close()
+        if self.cgroup is not None:
+            self.cgroup.forget()
         self._process.returncode = 0  # otherwise Popen would wait for a process that is not a child
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sys
 import threading
@@ -11,10 +12,13 @@ from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
+from marft_envs.sandbox import cgroups
 from marft_envs.sandbox.fork_server import ForkServer
 from marft_envs.sandbox.records import SandboxUnavailable
 from marft_envs.sandbox.self_check import check_server
 
+LIMITED_BY = ("cgroup", "counting")
+"""What limits the memory and the threads of programs. The counting is active beside a cgroup as well."""
 STRONG = ("namespace", "landlock")
 """Levels that isolate a program, the strongest first."""
 UNSAFE = "rlimits"
@@ -38,6 +42,7 @@ class Pool:
         self._lock = threading.RLock()
         self._idle: dict[str, list[ForkServer]] = {kind: [] for kind in SERVERS}
         self._level: str | None = None
+        self._limited_by = LIMITED_BY[0]
         weakref.finalize(self, _empty, self._idle, ForkServer.close)  # also runs at the end of the process
         _POOLS.add(self)
 
@@ -53,7 +58,14 @@ class Pool:
         with self._lock:
             if self._level is None:
                 self._level = self._choose_level()
+                _log.info("isolation level %s; memory and threads are limited by %s", self._level, self._limited_by)
             return self._level
+
+    @property
+    def limited_by(self) -> str:
+        """One of ``LIMITED_BY``: "cgroup" if every server so far has a cgroup. Raises the same errors as ``level``."""
+        with self._lock:
+            return self._limited_by if self.level else ""
 
     @contextlib.contextmanager
     def borrow(self, kind: str, *, new: bool = False) -> Iterator[ForkServer]:
@@ -95,22 +107,29 @@ class Pool:
                 if server.is_alive():
                     return server
                 server.close()
-        return _start(level, kind)
+        return self._new_server(level, kind)
+
+    def _new_server(self, level: str, kind: str) -> ForkServer:
+        server = _start(level, kind)
+        if server.cgroup is None:
+            self._limited_by = "counting"
+        return server
 
     def _choose_level(self) -> str:
         if self.requested_level is not None:
-            self._idle["slim"].append(_start(self.requested_level, "slim"))
+            self._idle["slim"].append(self._new_server(self.requested_level, "slim"))
             return self.requested_level
         missing = []
         for level in STRONG:
             try:
-                self._idle["slim"].append(_start(level, "slim"))
+                self._idle["slim"].append(self._new_server(level, "slim"))
                 return level
             except SandboxUnavailable as reason:
                 missing.append(str(reason))
         raise SandboxUnavailable(_REFUSAL.format(missing="; ".join(missing)))
 
 
+_log = logging.getLogger(__name__)
 _POOLS: weakref.WeakSet[Pool] = weakref.WeakSet()
 _REFUSAL = (
     "programs cannot be isolated on this host, so none is run: {missing}. Use one of these instead: (1) a Linux kernel "
@@ -122,18 +141,34 @@ _REFUSAL = (
 
 
 def _start(level: str, kind: str) -> ForkServer:
-    """Return a new server that has passed the self-test. The level "rlimits" cannot pass it and is not tested."""
+    """Return a new server, with a cgroup where the host permits it.
+
+    The self-test runs in the cgroup, so it also finds that programs cannot enter it. The server has none in that case.
+    """
     if not sys.platform.startswith("linux"):
         raise SandboxUnavailable(f"level {level} needs Linux, this is {sys.platform}")
-    server = ForkServer(level, numpy_folder() if kind.startswith("numpy") else None)
+    packages = numpy_folder() if kind.startswith("numpy") else None
     try:
         if level in STRONG:
-            check_server(server)
-    except BaseException as fault:
-        server.close()
-        if isinstance(fault, SandboxUnavailable):
-            raise SandboxUnavailable(f"level {level}: {fault}") from fault
-        raise
+            return _start_tested(level, packages, cgroups.create())
+    except (cgroups.CgroupUnavailable, SandboxUnavailable) as reason:
+        _log.info("memory and threads of programs are counted, because they have no cgroup: %s", reason)
+    return _start_tested(level, packages, None)
+
+
+def _start_tested(level: str, packages: Path | None, cgroup: cgroups.Cgroup | None) -> ForkServer:
+    """Return a new server that has passed the self-test. The level "rlimits" cannot pass it and is not tested."""
+    with contextlib.ExitStack() as on_error:
+        if cgroup is not None:
+            on_error.callback(cgroup.remove)
+        server = ForkServer(level, packages, cgroup)
+        on_error.callback(server.close)
+        if level in STRONG:
+            try:
+                check_server(server)
+            except SandboxUnavailable as fault:
+                raise SandboxUnavailable(f"level {level}: {fault}") from fault
+        on_error.pop_all()
     return server
 
 

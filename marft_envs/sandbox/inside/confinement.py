@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import landlock, seccomp
+from .cgroup import Cgroup
 
 NOBODY = 65534
 _FIRST_USER = 0x70000000  # far from the users of the host, of containers and of systemd
@@ -50,6 +51,8 @@ class Confinement:
         base_resident: Resident memory of the server itself, in bytes.
         tasks: Number of threads of the children's user at the last count.
         counted: Time of the last count, in seconds of the monotonic clock.
+        cgroup: Cgroup of the children, None if the host does not permit one. The server counts their memory and threads
+            in either case.
     """
 
     ruleset: int | None
@@ -59,14 +62,16 @@ class Confinement:
     base_resident: int
     tasks: int = 0
     counted: float = 0.0
+    cgroup: Cgroup | None = None
 
     @classmethod
-    def prepare(cls, ruleset: int | None, required: Iterable[Path]) -> Confinement:
+    def prepare(cls, ruleset: int | None, required: Iterable[Path], cgroup: Cgroup | None = None) -> Confinement:
         """Return the confinement for the children of this process.
 
         Args:
             ruleset: Descriptor of a Landlock ruleset, None for resource limits only.
             required: Folders that the children must be able to read.
+            cgroup: Cgroup of the children.
         """
         user = _unused_user() if os.geteuid() == 0 and ruleset is not None else None
         if ruleset is not None:
@@ -74,7 +79,7 @@ class Confinement:
         pages, resident = map(int, Path("/proc/self/statm").read_text().split()[:2])
         keep_read = os.geteuid() == 0 and not all(map(_is_world_readable, required))
         page = resource.getpagesize()
-        return cls(ruleset, user, keep_read, pages * page, resident * page)
+        return cls(ruleset, user, keep_read, pages * page, resident * page, cgroup=cgroup)
 
     @property
     def has_own_user(self) -> bool:

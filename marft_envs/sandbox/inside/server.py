@@ -11,6 +11,7 @@ import gc
 import json
 import os
 import select
+import signal
 import socket
 import time
 from pathlib import Path
@@ -55,6 +56,9 @@ def serve(control: socket.socket, caller: int, confinement: Confinement, scratch
 def _run(
     control: socket.socket, caller: int, confinement: Confinement, job: Job, descriptors: list[int]
 ) -> dict[str, Any]:
+    cgroup = confinement.cgroup
+    if cgroup is not None:
+        cgroup.set_limit(confinement.base_resident + job.memory_bytes, job.output_bytes)
     confinement.count_tasks()
     server = os.getpid()
     fault_reader, fault_writer = os.pipe()
@@ -71,11 +75,13 @@ def _run(
     watch = Watch(pid, job, started, confinement.base_resident)
     end_reason = watch.until_end(control, caller)
     _, status, usage = os.wait4(pid, 0)
-    if end_reason == "by itself" and watch.is_too_large(usage.ru_maxrss << 10):
+    exit_code = os.waitstatus_to_exitcode(status)
+    exhausted = cgroup is not None and exit_code == -signal.SIGKILL and cgroup.was_exhausted()
+    if end_reason == "by itself" and (exhausted or watch.is_too_large(usage.ru_maxrss << 10)):
         end_reason = "memory"
     return {
         "end_reason": f"fault: {fault.decode()}" if fault else end_reason,
-        "exit_code": os.waitstatus_to_exitcode(status),
+        "exit_code": exit_code,
         "cpu_s": usage.ru_utime + usage.ru_stime,
         "wall_s": time.monotonic() - started,
     }
@@ -86,6 +92,8 @@ def _run_child(
 ) -> None:
     """Arrange the descriptors, confine this process and run the job. Never returns."""
     try:
+        if confinement.cgroup is not None:
+            confinement.cgroup.enter()
         control.close()
         spec_fd, *streams = descriptors
         spec = json.loads(_read_all(spec_fd))

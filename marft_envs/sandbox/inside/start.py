@@ -1,4 +1,4 @@
-"""Entry point of the fork server: ``python -P -s -S start.py LEVEL CONTROL_FD PACKAGES CALLER_FD``.
+"""Entry point of the fork server: ``python -P -s -S start.py LEVEL CONTROL_FD PACKAGES CALLER_FD CGROUP``.
 
 1. Raise the stack limit and execute this file again, because the kernel sets the size of the stack at exec.
 2. Load this folder as the package ``marft_inside``.
@@ -32,13 +32,13 @@ _DESCRIPTORS = 1024
 
 def main() -> None:
     """Prepare the server, report the result, and serve."""
-    level, control_fd, packages, caller = sys.argv[1:5]
+    level, control_fd, packages, caller, cgroup = sys.argv[1:6]
     _raise_descriptor_limit()
     if resource.getrlimit(resource.RLIMIT_STACK)[0] != _STACK and "again" not in sys.argv:
         _start_again()
     control = socket.socket(fileno=int(control_fd))
     try:
-        confinement, serve, scratch = _prepare(level, Path(packages) if packages else None)
+        confinement, serve, scratch = _prepare(level, *(Path(path) if path else None for path in (packages, cgroup)))
     except BaseException as error:
         control.send(f"{type(error).__name__}: {error}".encode()[:2000])
         return
@@ -63,7 +63,7 @@ def _start_again() -> None:
     os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:], "again"], dict(os.environ))
 
 
-def _prepare(level: str, packages: Path | None):  # type: ignore[no-untyped-def]
+def _prepare(level: str, packages: Path | None, cgroup_folder: Path | None):  # type: ignore[no-untyped-def]
     _limit_thread_memory()
     _import_without_fork_hooks(WARM.split())
     inside = load_package()
@@ -75,14 +75,16 @@ def _prepare(level: str, packages: Path | None):  # type: ignore[no-untyped-def]
     if packages:
         sys.path.append(str(packages))
         importlib.import_module("numpy")
-    scratch = None
+    scratch, cgroup = None, None
+    if cgroup_folder:  # a folder that the namespaces hide
+        cgroup = inside["cgroup"].Cgroup(cgroup_folder, inside["confinement"].MAX_THREADS)
     if level == "namespace":
         scratch = inside["namespaces"].enter(readable.bound, readable.hidden, inside["readable_paths"].DEVICES)
     elif level == "landlock":
         inside["namespaces"].hide_host_name()
     ruleset = None if level == "rlimits" else make_ruleset(inside, readable, scratch)
     inside["program"].new_streams()  # these are /dev/null; a child puts its own files on the same descriptors
-    confinement = inside["confinement"].Confinement.prepare(ruleset, [readable.stdlib])
+    confinement = inside["confinement"].Confinement.prepare(ruleset, [readable.stdlib], cgroup)
     return confinement, inside["server"].serve, scratch
 
 
@@ -143,7 +145,8 @@ def load_package():  # type: ignore[no-untyped-def]
     module = importlib.util.module_from_spec(spec)
     sys.modules["marft_inside"] = module
     spec.loader.exec_module(module)
-    names = ("confinement", "landlock", "namespaces", "program", "readable_paths", "seccomp", "semaphores", "server")
+    names = ["cgroup", "confinement", "landlock", "namespaces", "program", "readable_paths"]
+    names += ["seccomp", "semaphores", "server"]
     return {name: importlib.import_module(f"marft_inside.{name}") for name in names}
 
 

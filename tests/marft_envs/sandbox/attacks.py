@@ -117,6 +117,11 @@ tried(lambda: os.unlink(CANARY) or True, lambda: os.rename(CANARY, CANARY + "2")
     "attributes": """
 tried(lambda: os.chmod(CANARY, 0o600) or True, lambda: os.utime(CANARY, (0, 0)) or True,
       lambda: os.chown(CANARY, os.getuid(), -1) or True, lambda: os.setxattr(CANARY, "user.x", b"1") or True)""",
+    "cgroups": """
+folder = "/sys/fs/cgroup"
+tried(lambda: open("/proc/self/cgroup").read(), lambda: os.listdir(folder), lambda: os.mkdir(folder + "/x") or True,
+      *[lambda name=name: os.open(f"{folder}/{name}", os.O_WRONLY)
+        for name in ("cgroup.procs", "cgroup.subtree_control", "supervisor/cgroup.procs", "supervisor/memory.max")])""",
     "nodes": "tried(lambda: os.mkfifo(FOLDER + '/f') or True, lambda: os.mknod(FOLDER + '/n') or True)",
     "input": """
 tried(lambda: os.write(0, b"x"), lambda: os.write(os.open("/proc/self/fd/0", os.O_RDWR), b"x" * 9),
