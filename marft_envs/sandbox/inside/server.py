@@ -63,7 +63,7 @@ def _run(
     server = os.getpid()
     fault_reader, fault_writer = os.pipe()
     started = time.monotonic()
-    pid = os.fork()
+    pid = os.fork() if cgroup is None else cgroup.fork()
     if pid == 0:
         _run_child(control, confinement, job, descriptors, server, fault_writer)
     for descriptor in (*descriptors, fault_writer):

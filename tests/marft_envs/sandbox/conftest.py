@@ -2,7 +2,7 @@
 
 import pytest
 
-from marft_envs.sandbox import LocalSandbox, SandboxUnavailable
+from marft_envs.sandbox import LocalSandbox, SandboxUnavailable, Stdin, cgroups
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -22,3 +22,24 @@ def sandbox(request, private_mount_namespace):
         pytest.skip(str(reason))
     yield shared
     shared.close()
+
+
+@pytest.fixture
+def cgroup_parent():
+    """Folder below which this process creates cgroups; skips where it may not."""
+    try:
+        cgroup = cgroups.create()
+    except cgroups.CgroupUnavailable as reason:
+        pytest.skip(f"no cgroup can be created here: {reason}")
+    cgroup.remove()
+    return cgroup.folder.parent
+
+
+@pytest.fixture(params=["namespace", "landlock"])
+def cgroup_box(request, cgroup_parent, private_mount_namespace):
+    """A sandbox of each level, of which a server with a cgroup is idle."""
+    box = LocalSandbox(request.param)
+    assert box.limited_by == "cgroup"
+    assert box.run("print(1)", [Stdin("")]).runs[0].stdout == "1\n"
+    yield box
+    box.close()

@@ -24,40 +24,6 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.enviro
 MIB = 1 << 20
 LIMITS = Limits(cpu_s=10, memory_mib=256, output_mib=1)
 TAKE_100_MIB = f"x = bytearray({100 * MIB})\nprint(1)"
-HYBRID = """\
-30 25 0:26 / /sys/fs/cgroup rw - tmpfs tmpfs rw
-31 30 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory
-32 30 0:28 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw"""
-UNIFIED = "30 25 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate"
-PART = "30 25 0:26 /machine /mnt/part rw - cgroup2 cgroup2 rw"
-
-
-@pytest.mark.parametrize(
-    ("membership", "mounts", "folder"),
-    [
-        ("0::/\n", UNIFIED, "/sys/fs/cgroup"),
-        ("0::/user.slice/a.scope\n", UNIFIED, "/sys/fs/cgroup/user.slice/a.scope"),
-        ("8:pids:/x\n4:memory:/y\n0::/z\n", HYBRID, "/sys/fs/cgroup/unified/z"),
-        ("0::/machine/a\n", PART, "/mnt/part/a"),
-        ("0::/machine/a\n", f"{PART}\n{UNIFIED}", "/mnt/part/a"),
-    ],
-)
-def test_the_folder_of_the_own_cgroup(membership, mounts, folder):
-    assert cgroups.own_folder(membership, mounts) == Path(folder)
-
-
-@pytest.mark.parametrize(
-    ("membership", "mounts"),
-    [
-        ("4:memory:/y\n", HYBRID),  # version 1 only
-        ("0::/../b\n", UNIFIED),  # outside the cgroup namespace
-        ("0::/user.slice\n", PART),  # outside the part that is mounted
-        ("0::/\n", "31 30 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory"),
-    ],
-)
-def test_a_process_without_a_reachable_cgroup(membership, mounts):
-    with pytest.raises(cgroups.CgroupUnavailable):
-        cgroups.own_folder(membership, mounts)
 
 
 def test_the_sandbox_says_what_limits_memory_and_threads(caplog):
@@ -73,27 +39,6 @@ def test_the_sandbox_says_what_limits_memory_and_threads(caplog):
     assert f"isolation level {box.level}; memory and threads are limited by {expected}" in caplog.messages
     reasons = [message for message in caplog.messages if "because they have no cgroup: " in message]
     assert bool(reasons) is (expected == "counting")
-
-
-@pytest.fixture
-def parent():
-    """Folder below which this process creates cgroups."""
-    try:
-        cgroup = cgroups.create()
-    except cgroups.CgroupUnavailable as reason:
-        pytest.skip(f"no cgroup can be created here: {reason}")
-    cgroup.remove()
-    return cgroup.folder.parent
-
-
-@pytest.fixture(params=["namespace", "landlock"])
-def box(request, parent, private_mount_namespace):
-    """A sandbox of each level that has run a program."""
-    sandbox = LocalSandbox(request.param)
-    assert sandbox.limited_by == "cgroup"
-    assert run_stdin(sandbox, "print(1)").stdout == "1\n"
-    yield sandbox
-    sandbox.close()
 
 
 def run_stdin(sandbox, program, limits=LIMITS):
@@ -114,11 +59,11 @@ def existing(parent):
     return {folder.name for folder in parent.glob(f"{cgroups.PREFIX}*")}
 
 
-def test_the_limits_of_a_cgroup(box):
+def test_the_limits_of_a_cgroup(cgroup_box):
     """memory.max leaves room for 3 output files and 64 MiB of kernel memory; the interpreter takes 5 to 100 MiB."""
-    folder = cgroup_of(box)
+    folder = cgroup_of(cgroup_box)
     for memory_mib, output_mib in ((256, 1), (64, 2), (256, 1)):
-        run_stdin(box, "print(1)", limits=Limits(memory_mib=memory_mib, output_mib=output_mib))
+        run_stdin(cgroup_box, "print(1)", limits=Limits(memory_mib=memory_mib, output_mib=output_mib))
         interpreter = int((folder / "memory.max").read_text()) - (memory_mib + 3 * output_mib + 64) * MIB
         assert 5 * MIB < interpreter < 100 * MIB
     assert (folder / "pids.max").read_text() == "64\n"
@@ -127,14 +72,14 @@ def test_the_limits_of_a_cgroup(box):
     assert not swap.exists() or swap.read_text() == "0\n"
 
 
-def test_a_program_is_alone_in_its_cgroup_and_the_caller_keeps_its_own(box, parent):
+def test_a_program_is_alone_in_its_cgroup_and_the_caller_keeps_its_own(cgroup_box, cgroup_parent):
     own = Path("/proc/self/cgroup").read_text()
-    folder = cgroup_of(box)
-    thread = threading.Thread(target=run_stdin, args=(box, "import time; time.sleep(0.6)"))
+    folder = cgroup_of(cgroup_box)
+    thread = threading.Thread(target=run_stdin, args=(cgroup_box, "import time; time.sleep(0.6)"))
     thread.start()
     inside = wait_until(lambda: (folder / "cgroup.procs").read_text().split())
     assert len(inside) == 1
-    name = f"/{folder.relative_to(parent)}"
+    name = f"/{folder.relative_to(cgroup_parent)}"
     assert Path(f"/proc/{inside[0]}/cgroup").read_text().rstrip().endswith(name)
     server = Path(f"/proc/{inside[0]}/stat").read_text().rpartition(")")[2].split()[1]
     for other in (server, "self"):
@@ -143,7 +88,7 @@ def test_a_program_is_alone_in_its_cgroup_and_the_caller_keeps_its_own(box, pare
     assert (folder / "cgroup.procs").read_text() == ""
 
 
-def test_the_limits_of_the_callers_cgroup_do_not_change(parent):
+def test_the_limits_of_the_callers_cgroup_do_not_change(cgroup_parent):
     own = cgroups.own_folder(Path("/proc/self/cgroup").read_text(), Path("/proc/self/mountinfo").read_text())
 
     def limits():
@@ -158,29 +103,29 @@ def test_the_limits_of_the_callers_cgroup_do_not_change(parent):
     assert limits() == before
 
 
-def test_a_program_that_the_kernel_kills_at_the_limit_has_the_verdict_of_the_counting(box):
+def test_a_program_that_the_kernel_kills_at_the_limit_has_the_verdict_of_the_counting(cgroup_box):
     """The limit of the cgroup is lowered, so that the kernel reaches it first."""
-    folder = cgroup_of(box)
+    folder = cgroup_of(cgroup_box)
     (folder / "memory.max").write_text(f"{40 * MIB}")
     kills = [0]
     for _ in range(2):
-        run = run_stdin(box, TAKE_100_MIB)
+        run = run_stdin(cgroup_box, TAKE_100_MIB)
         assert (run.status, run.detail) == (RunStatus.MEMORY, "more than 256 MiB")
-        assert cgroup_of(box) == folder, "the server was killed as well"
+        assert cgroup_of(cgroup_box) == folder, "the server was killed as well"
         kills.append(kernel_kills(folder))
     assert kills[0] < kills[1] < kills[2]
 
 
 @pytest.mark.parametrize("kind", ["slim", "tester"])
-def test_assertions_that_the_kernel_ends_at_the_limit(box, kind):
+def test_assertions_that_the_kernel_ends_at_the_limit(cgroup_box, kind):
     """As by counting: a program that takes too much is "memory"; tests that do end with the reason."""
     program = f"def f():\n    x = bytearray({100 * MIB})\n    return 1" if kind == "slim" else "def f(): return 1"
     code = "assert f() == 1" if kind == "slim" else f"x = bytearray({100 * MIB})\nassert f() == 1"
-    (run,) = box.run(program, [Asserts(code)], LIMITS).runs
+    (run,) = cgroup_box.run(program, [Asserts(code)], LIMITS).runs
     assert run.status is RunStatus.DONE
-    folder = cgroup_of(box, kind)
+    folder = cgroup_of(cgroup_box, kind)
     (folder / "memory.max").write_text(f"{40 * MIB}")
-    (run,) = box.run(program, [Asserts(code)], LIMITS).runs
+    (run,) = cgroup_box.run(program, [Asserts(code)], LIMITS).runs
     expected = {
         "slim": (RunStatus.MEMORY, "more than 256 MiB"),
         "tester": (RunStatus.RUNTIME_ERROR, "the tests ended: memory"),
@@ -205,13 +150,13 @@ def kill_two_large_programs():
         wait_until(lambda pid=pid: not is_alive(pid))
 
 
-def test_a_program_that_the_host_kills_is_a_fault_also_after_one_at_the_limit(box):
-    (cgroup_of(box) / "memory.max").write_text(f"{40 * MIB}")
-    assert run_stdin(box, TAKE_100_MIB).status is RunStatus.MEMORY
+def test_a_program_that_the_host_kills_is_a_fault_also_after_one_at_the_limit(cgroup_box):
+    (cgroup_of(cgroup_box) / "memory.max").write_text(f"{40 * MIB}")
+    assert run_stdin(cgroup_box, TAKE_100_MIB).status is RunStatus.MEMORY
     killer = threading.Thread(target=kill_two_large_programs)
     killer.start()
     program = f"import time\nx = bytearray({70 * MIB})\ntime.sleep(2)"
-    run = run_stdin(box, program, limits=Limits(cpu_s=5, memory_mib=512))
+    run = run_stdin(cgroup_box, program, limits=Limits(cpu_s=5, memory_mib=512))
     killer.join()
     assert run.status is RunStatus.FAULT and "killed by another process" in run.detail
 
@@ -230,9 +175,9 @@ stop.set()
 """
 
 
-def test_the_kernel_limits_threads_also_of_an_ordinary_user(box):
+def test_the_kernel_limits_threads_also_of_an_ordinary_user(cgroup_box):
     """Without a cgroup an ordinary user's program is killed when the server counts too many."""
-    run = run_stdin(box, THREADS)
+    run = run_stdin(cgroup_box, THREADS)
     assert (run.status, run.stdout) == (RunStatus.DONE, f"can't start new thread {MAX_THREADS}\n"), run.detail
 
 
@@ -263,8 +208,8 @@ box.close()
 """
 
 
-def test_the_verdicts_are_those_of_the_counting(box):
-    arguments = [sys.executable, "-c", REPORT, box.level, json.dumps(OVER)]
+def test_the_verdicts_are_those_of_the_counting(cgroup_box):
+    arguments = [sys.executable, "-c", REPORT, cgroup_box.level, json.dumps(OVER)]
     private = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-Um", "--map-root-user"]
     hidden = [*private, "sh", "-c", 'mount -t tmpfs none /sys/fs/cgroup && exec "$@"', "sh"]
     if subprocess.run([*hidden, "true"], capture_output=True).returncode:
@@ -281,16 +226,16 @@ def test_the_verdicts_are_those_of_the_counting(box):
     assert {name for name, (status, *_) in counted.items() if status == "memory"} == memory
 
 
-def test_an_idle_cgroup_that_somebody_removes_is_replaced(box):
-    folder = cgroup_of(box)
+def test_an_idle_cgroup_that_somebody_removes_is_replaced(cgroup_box):
+    folder = cgroup_of(cgroup_box)
     folder.rmdir()
-    assert run_stdin(box, "print(2)").stdout == "2\n"
-    assert cgroup_of(box) != folder and box.limited_by == "cgroup"
+    assert run_stdin(cgroup_box, "print(2)").stdout == "2\n"
+    assert cgroup_of(cgroup_box) != folder and cgroup_box.limited_by == "cgroup"
 
 
-def test_closing_removes_the_cgroups_also_of_programs_that_run(box, parent):
-    run_stdin(box, "import time; time.sleep(0.1)")
-    server = box._pool._idle["slim"].pop()
+def test_closing_removes_the_cgroups_also_of_programs_that_run(cgroup_box, cgroup_parent):
+    run_stdin(cgroup_box, "import time; time.sleep(0.1)")
+    server = cgroup_box._pool._idle["slim"].pop()
     folder = server.cgroup.folder
     assert folder.exists()
     sleeper = subprocess.Popen(["sleep", "60"])
@@ -319,7 +264,7 @@ def trainer(level, then):
 
 
 @pytest.mark.parametrize("then", ["60", "run"])
-def test_the_next_start_removes_what_a_killed_trainer_has_left_and_nothing_of_a_living_one(parent, then):
+def test_the_next_start_removes_what_a_killed_trainer_has_left_and_nothing_of_a_living_one(cgroup_parent, then):
     killed, living = trainer("landlock", then), trainer("landlock", then)
     try:
         names = [process.stdout.readline().split()[1] for process in (killed, living)]
@@ -327,34 +272,34 @@ def test_the_next_start_removes_what_a_killed_trainer_has_left_and_nothing_of_a_
         killed.kill()
         killed.wait()
         wait_until(lambda: not any(Path(f"/proc/{server}").exists() for server in servers))
-        assert set(names) <= existing(parent)
+        assert set(names) <= existing(cgroup_parent)
         cgroups.create().remove()
-        assert existing(parent) & set(names) == {names[1]}
+        assert existing(cgroup_parent) & set(names) == {names[1]}
     finally:
         for process in (killed, living):
             process.kill()
             process.wait()
 
 
-def test_several_processes_at_once(parent):
-    before = existing(parent)
+def test_several_processes_at_once(cgroup_parent):
+    before = existing(cgroup_parent)
     processes = [trainer("landlock", "0.2") for _ in range(4)]
     lines = [process.communicate(timeout=300)[0].split() for process in processes]
     assert [process.returncode for process in processes] == [0] * 4
     assert [line[0] for line in lines] == ["cgroup"] * 4
     assert len({name for _, *names in lines for name in names}) >= 4
-    assert existing(parent) <= before
+    assert existing(cgroup_parent) <= before
 
 
-def test_a_forked_process_leaves_the_cgroups_of_the_original(box, parent):
-    folder = cgroup_of(box)
+def test_a_forked_process_leaves_the_cgroups_of_the_original(cgroup_box, cgroup_parent):
+    folder = cgroup_of(cgroup_box)
     child = os.fork()
     if child == 0:
-        good = run_stdin(box, "print(1)").stdout == "1\n" and cgroup_of(box) != folder
-        box.close()
+        good = run_stdin(cgroup_box, "print(1)").stdout == "1\n" and cgroup_of(cgroup_box) != folder
+        cgroup_box.close()
         os._exit(0 if good and folder.exists() else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert run_stdin(box, "print(2)").stdout == "2\n" and cgroup_of(box) == folder
+    assert run_stdin(cgroup_box, "print(2)").stdout == "2\n" and cgroup_of(cgroup_box) == folder
 
 
 CREATE = """
@@ -376,9 +321,9 @@ except cgroups.CgroupUnavailable as reason:
         ("", "{delegated} contains processes, .* start this process in a cgroup {delegated}/supervisor, .*"),
     ],
 )
-def test_only_a_process_in_a_supervisor_gets_cgroups_beside_its_own(parent, name, answer):
+def test_only_a_process_in_a_supervisor_gets_cgroups_beside_its_own(cgroup_parent, name, answer):
     """A cgroup with processes has no memory limits below it, and its own limits would not hold beside it."""
-    delegated = parent / f"test-{os.getpid()}"
+    delegated = cgroup_parent / f"test-{os.getpid()}"
     own = delegated / name
     own.mkdir(parents=True)
     try:
