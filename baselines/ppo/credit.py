@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from baselines.functional.advantages import Discounts, group_advantages, maporl_returns, token_gae
+from baselines.functional.advantages import Discounts, all_equal, group_advantages, maporl_returns, token_gae
 from baselines.learner_config import LearnerConfig
 from baselines.trajectory import Batch, own_turns
 
@@ -179,3 +179,16 @@ def monte_carlo_returns(batch: Batch, config: LearnerConfig, final: Tensor | Non
         weight = torch.where(batch.mask[:, k], discount * weight, weight)
         returns[:, k] = following if final is None else following + weight * final[:, k]
     return returns
+
+
+def without_variance(batch: Batch, config: LearnerConfig) -> bool:
+    """Return whether a batch has nothing to learn from: all scores are equal (in every group, if groups are compared).
+
+    A batch with a truncated episode has something, because the critic's value replaces that episode's score.
+    """
+    if config.bootstrap == "group":
+        no_decision = torch.zeros_like(batch.mask).unsqueeze(-1)
+        return not bool(group_credit(batch, no_decision, no_decision.float())[1].any())
+    if config.reward == "maporl" and batch.reply_score is not None:
+        return all_equal(batch.reply_score[batch.mask])
+    return batch.views is None and all_equal(batch.score)

@@ -71,6 +71,39 @@ def factor_statistics(factor: Tensor, clamp: tuple[float, float]) -> dict[str, f
     }
 
 
+def gradient_shares(metrics: Mapping[str, Mapping[str, float]], adapter_of: Mapping[str, str]) -> dict[str, float]:
+    """Return each agent's share of the gradient: the norm of its adapter's, divided by the sum over adapters.
+
+    Args:
+        metrics: Agent -> its metrics, with "grad_norm" if it was trained.
+        adapter_of: Agent -> its adapter. Agents that share an adapter share its norm.
+
+    Returns:
+        Agent -> share; 0 for an agent that was not trained. Empty if no gradient has a positive norm.
+    """
+    norms = {adapter_of[agent]: found["grad_norm"] for agent, found in metrics.items() if "grad_norm" in found}
+    total = sum(norms.values())
+    return {agent: found.get("grad_norm", 0.0) / total for agent, found in metrics.items()} if total > 0 else {}
+
+
+def variance_by_position(advantages: Tensor, decisions: Tensor, position: Tensor) -> dict[str, float | None]:
+    """Return the variance of the advantages at each position of a round.
+
+    Args:
+        advantages: [B, K, U] raw advantages.
+        decisions: [B, K, U] bool, True where a decision counts.
+        position: [B, K] position in the round, from 0.
+
+    Returns:
+        Position, counted from 1, as a string -> variance; None if it is not finite.
+    """
+    found = {}
+    for place in position[decisions.any(-1)].unique().tolist():
+        at = decisions & (position == place).unsqueeze(-1)
+        found[str(place + 1)] = float(advantages[at].var(correction=0))
+    return finite(found)
+
+
 def finite(statistics: Mapping[str, float]) -> dict[str, float | None]:
     """Replace NaN and infinities by None, which JSON can hold; NaN occurs where all returns are equal."""
     return {name: value if math.isfinite(value) else None for name, value in statistics.items()}

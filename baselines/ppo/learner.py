@@ -28,7 +28,7 @@ from torch import Tensor
 
 from baselines.critics.critic import TeamCritic, each_position
 from baselines.critics.features import TurnFeatures, decision_mask, read_reference, read_views
-from baselines.functional.advantages import all_equal, whiten
+from baselines.functional.advantages import whiten
 from baselines.functional.losses import explained_variance_ceiling
 from baselines.functional.ratios import compound
 from baselines.learner_config import LearnerConfig
@@ -36,8 +36,21 @@ from baselines.policies.micro_batches import MicroBatches, PassLimits
 from baselines.policies.policy import Policies, prompts_kept
 from baselines.policies.prompt_store import STORE_SHARE
 from baselines.ppo.actor import Actor, AgentData
-from baselines.ppo.credit import final_values, group_credit, monte_carlo_returns, team_advantages
-from baselines.ppo.diagnostics import Timer, describe, factor_statistics, finite
+from baselines.ppo.credit import (
+    final_values,
+    group_credit,
+    monte_carlo_returns,
+    team_advantages,
+    without_variance,
+)
+from baselines.ppo.diagnostics import (
+    Timer,
+    describe,
+    factor_statistics,
+    finite,
+    gradient_shares,
+    variance_by_position,
+)
 from baselines.ppo.nonfinite import NonFiniteMonitor
 from baselines.trajectory import AgentTurns, Batch, select
 
@@ -116,7 +129,7 @@ class Learner:
         self.batches += 1
         if self.critic and self.batches <= self.config.critic_warmup:
             return self._warm_up(batch)
-        if _without_variance(batch, self.config):
+        if without_variance(batch, self.config):
             self.skipped_batches += 1
             return {"skipped_batches": self.skipped_batches, "skipped": "no reward variance", "agents": {}}
         with prompts_kept(self.policy, int(self.passes.budget * STORE_SHARE)):
@@ -140,6 +153,8 @@ class Learner:
         with timer.measure("values"):  # 3, 4
             # The critic has not been trained on this batch yet, so its explained variance is that of fresh data.
             credit, features, statistics = self._assign_credit(batch, features, self._penalty(batch, old, reference))
+            counted = features.decisions & credit.keep[:, None, None]
+            spread = variance_by_position(credit.advantages, counted, batch.position)
         data = {agent: self._agent_data(batch, agent, old[agent], reference[agent], credit) for agent in old}
         with timer.measure("actor"):  # 5, 6
             agents = self._update_agents(batch, {agent: d for agent, d in data.items() if len(d[0].turns)})
@@ -156,6 +171,7 @@ class Learner:
             "out_of_memory": self.passes.out_of_memory,
             "agents": agents,
             **statistics,
+            "advantage_variance_by_position": spread,
             "trained_tokens": self.actor.counts["trained_tokens"] - trained,
             "seconds": timer.seconds,
         }
@@ -331,8 +347,9 @@ class Learner:
                 for agent in acted:
                     self._compound(agent, acting[agent][0], factor, rounds[agent])
         self._read_old(acting, [agent for agent in acting if not any(agent in sharers for _, sharers in blocks)])
+        shares = gradient_shares(metrics, self.policy.adapter_of)
         for agent, (data, spread) in acting.items():
-            metrics[agent] |= describe(data, spread)
+            metrics[agent] |= describe(data, spread) | ({"grad_share": shares[agent]} if shares else {})
             self.actor.adapt_beta(agent, metrics[agent]["kl_reference"])
         return metrics
 
@@ -373,19 +390,6 @@ class Learner:
         # the clamp is applied once per agent and round.
         change = torch.zeros_like(factor).index_put(rounds, new - old, accumulate=True)
         factor[rounds] = compound(factor, change, torch.zeros_like(factor), self.config.factor_clamp)[rounds]
-
-
-def _without_variance(batch: Batch, config: LearnerConfig) -> bool:
-    """Return whether a batch has nothing to learn from: all scores are equal (in every group, if groups are compared).
-
-    A batch with a truncated episode has something, because the critic's value replaces that episode's score.
-    """
-    if config.bootstrap == "group":
-        no_decision = torch.zeros_like(batch.mask).unsqueeze(-1)
-        return not bool(group_credit(batch, no_decision, no_decision.float())[1].any())
-    if config.reward == "maporl" and batch.reply_score is not None:
-        return all_equal(batch.reply_score[batch.mask])
-    return batch.views is None and all_equal(batch.score)
 
 
 def _rounds(batch: Batch, turns: AgentTurns) -> tuple[Tensor, Tensor]:

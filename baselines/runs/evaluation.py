@@ -12,7 +12,7 @@ import numpy as np
 
 import marft_envs
 from baselines.ladder import SINGLE, ArmEnvironment, arm_environment
-from baselines.runs.message_statistics import Shuffled, message_statistics, speakers
+from baselines.runs.message_statistics import Shuffled, ignored, message_statistics, speakers
 from baselines.runs.run_config import RunConfig
 from marft_envs.batch import BatchRunner, Episode, Policy
 from marft_envs.verdict import Outcome
@@ -205,16 +205,20 @@ def cooperation(
 
         * ``accuracy``: mean score with the speaker's messages shuffled between episodes,
         * ``drop``: unshuffled minus shuffled accuracy; near 0, the readers do as well without the messages,
-        * ``unmoved``: share of the speaker's messages that no other episode could take.
+        * ``unmoved``: share of the speaker's messages that no other episode could take,
+        * ``ignored``: share of the episodes that read another text of the speaker in which every reply stayed the same;
+          only if there is such an episode.
     """
     before = score_items(played)["accuracy"]
     report: dict[str, dict[str, float | None]] = {}
     for speaker in speakers(played):
         shuffled = Shuffled(policy, speaker, seed)
-        after = score_items(play_items(runner, shuffled, items))["accuracy"]
+        episodes = play_items(runner, shuffled, items)
+        after, same = score_items(episodes)["accuracy"], ignored(played, episodes, shuffled.changed)
         report[speaker] = {
             "accuracy": after,
             "drop": None if before is None or after is None else before - after,
             "unmoved": shuffled.unmoved / max(1, shuffled.moved + shuffled.unmoved),
+            **({} if same is None else {"ignored": same}),
         }
     return report

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -70,6 +70,24 @@ def speakers(episodes: Sequence[Episode]) -> list[str]:
     return list(names)
 
 
+def ignored(played: Sequence[Episode], shuffled: Sequence[Episode], changed: Collection[int]) -> float | None:
+    """Return how often nobody reacted to another text in place of a speaker's message.
+
+    Both evaluations sample with the same uniform numbers, so the first reply that differs is an effect of the message.
+
+    Args:
+        played: Episodes without shuffling.
+        shuffled: Episodes on the same problems with the speaker's messages exchanged.
+        changed: Indices of the problems in which a reader got another text.
+
+    Returns:
+        The share of these episodes in which every reply stayed the same; None without such an episode.
+    """
+    pairs = [(one, other) for one, other in zip(played, shuffled, strict=True) if one.index in changed]
+    same = sum([step.text for step in one.steps] == [step.text for step in other.steps] for one, other in pairs)
+    return same / len(pairs) if pairs else None
+
+
 class Shuffled:
     """A policy that reads one speaker's messages from other episodes.
 
@@ -85,11 +103,13 @@ class Shuffled:
     Attributes:
         moved: Number of messages that came from another episode.
         unmoved: Number of messages that stayed, because no other request had equally many.
+        changed: Indices of the problems in which a reader got another text than the speaker's own.
     """
 
     def __init__(self, policy: Policy, speaker: str, seed: int) -> None:
         self.policy, self.speaker, self.seed = policy, speaker, seed
         self.moved = self.unmoved = 0
+        self.changed: set[int] = set()
 
     def __call__(self, requests: list[Request]) -> Sequence[str | Reply | PolicyFault]:
         """Return the policy's replies to the shuffled requests."""
@@ -102,6 +122,8 @@ class Shuffled:
             donors = order[1:] + order[:1]  # a rotation: no request gets its own messages, unless it is alone
             for i, donor in zip(order, donors, strict=True):
                 shuffled[i] = self._with_messages_of(requests[i], requests[donor])
+                if shuffled[i].observation["messages"] != requests[i].observation["messages"]:
+                    self.changed.add(requests[i].index)
             moved = count * len(members) if len(members) > 1 else 0
             self.moved, self.unmoved = self.moved + moved, self.unmoved + count * len(members) - moved
         return self.policy(shuffled)

@@ -249,19 +249,25 @@ def config_hash(resolved: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def differences(old: Mapping[str, Any], new: Mapping[str, Any], path: str = "") -> list[str]:
-    """Describe every value that differs between two mappings of JSON values.
+def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """Return ``differing_values`` as strings such as ``learner.clip was 0.2, now 0.1``."""
+    return [f"{field} was {before}, now {after}" for field, before, after in differing_values(old, new)]
+
+
+def differing_values(old: Mapping[str, Any], new: Mapping[str, Any], path: str = "") -> list[tuple[str, str, str]]:
+    """Return every value that differs between two mappings of JSON values.
 
     Returns:
-        Strings such as ``learner.clip was 0.2, now 0.1``. A nested mapping that only one side has is one entry.
+        Tuples of the field, such as ``learner.clip``, and both values as JSON. A nested mapping that only one side has
+        is one entry.
     """
     found = []
     for key in dict.fromkeys((*old, *new)):
         before, after = old.get(key, _NOT_SET), new.get(key, _NOT_SET)
         if isinstance(before, Mapping) and isinstance(after, Mapping):
-            found += differences(before, after, f"{path}{key}.")
+            found += differing_values(before, after, f"{path}{key}.")
         elif before != after:
-            found.append(f"{path}{key} was {_written(before)}, now {_written(after)}")
+            found.append((f"{path}{key}", _written(before), _written(after)))
     return found
 
 

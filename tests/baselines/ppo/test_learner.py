@@ -9,7 +9,8 @@ import torch
 import marft_envs
 from baselines.ladder import ARMS, LADDER, arm
 from baselines.learner_config import LearnerConfig
-from baselines.ppo.learner import Learner, _without_variance
+from baselines.ppo.credit import without_variance
+from baselines.ppo.learner import Learner
 from baselines.trajectory import Views, make_batch, select
 from marft_envs.batch import BatchRunner
 
@@ -212,5 +213,5 @@ def test_a_batch_of_equal_scores_with_a_truncated_episode_is_trained_on(duo):
     """The truncated episode has no score of its own; the critic's value of it can differ from the scores."""
     views = Views(torch.tensor([0]), torch.tensor([0]), torch.tensor([0]), {})
     same = replace(duo.batch, score=torch.zeros_like(duo.batch.score))
-    assert _without_variance(same, arm("marft"))
-    assert not _without_variance(replace(same, views=views), arm("marft"))
+    assert without_variance(same, arm("marft"))
+    assert not without_variance(replace(same, views=views), arm("marft"))

@@ -4,7 +4,7 @@ import pytest
 
 import marft_envs
 from baselines.runs.evaluation import cooperation, evaluation_items, evaluation_row, play_items
-from baselines.runs.message_statistics import Shuffled, message_statistics, speakers
+from baselines.runs.message_statistics import Shuffled, ignored, message_statistics, speakers
 from baselines.trajectory import Generation
 from marft_envs.batch import BatchRunner, Reply, Request
 
@@ -61,7 +61,8 @@ def test_messages_that_prompts_left_out_are_counted():
 def test_the_drop_is_large_for_a_team_that_uses_messages_and_zero_for_one_that_ignores_them():
     runner = BatchRunner(env(team="trio", dependency="chain"), 16)
     items = evaluation_items(runner, 40, seed=0)
-    for policy, before, low, high in ((exact, 1.0, 0.8, 1.0), (ignoring_messages(runner.task), 1.0, 0.0, 0.0)):
+    for policy, low, high, same in ((exact, 0.8, 1.0, 0.0), (ignoring_messages(runner.task), 0.0, 0.0, 1.0)):
+        before = 1.0
         played = play_items(runner, policy, items)
         assert sum(e.score for e in played) / 40 == before
         report = cooperation(runner, policy, items, played, seed=0)
@@ -69,7 +70,29 @@ def test_the_drop_is_large_for_a_team_that_uses_messages_and_zero_for_one_that_i
         assert set(report) == {first, second} == set(speakers(played))  # no agent reads the last one
         for effect in report.values():
             assert low <= effect["drop"] <= high and effect["accuracy"] == pytest.approx(before - effect["drop"])
-            assert effect["unmoved"] == 0.0
+            assert effect["unmoved"] == 0.0 and effect["ignored"] == same
+
+
+def test_an_episode_ignores_a_speaker_if_no_reply_changes_with_the_text():
+    runner = BatchRunner(env(team="trio", dependency="chain"), 4)
+
+    def speak(change):
+        def policy(requests):
+            return [f"{r.agent} {r.index if r.agent == change else 0}" for r in requests]
+
+        return runner.play(policy, indices=[0, 1, 2, 3])
+
+    played, other = speak(None), speak("actor_0")
+    last = runner.team.order[-1]
+    assert [step.request.agent for step in played[1].steps][-1] == last == "actor_0"
+    assert ignored(played, played, {0, 1}) == 1.0 and ignored(played, played, set()) is None
+    assert ignored(played, other, {0, 1, 3}) == pytest.approx(1 / 3)  # the last agent's reply differs in 1 and 3
+
+
+def test_only_texts_that_differ_count_as_changed():
+    _, policy = shuffled([request(0, "x"), request(1, "x"), request(2, "y"), request(3, "x", agent="alone_0")])
+    # A rotation of x, x, y in any order gives another text to two of the three readers.
+    assert len(policy.changed) == 2 and 2 in policy.changed and 3 not in policy.changed
 
 
 def request(episode, *contents, agent="b_0"):
