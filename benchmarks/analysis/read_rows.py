@@ -22,7 +22,8 @@ def load_rows(folder: Path | str) -> list[Row]:
         folder: Results folder of ``compare.py``.
 
     Raises:
-        ReportError: The folder or the file does not exist, a line is malformed, or no row is an evaluation.
+        ReportError: The folder or the file does not exist, a line is malformed, or no row is an evaluation or a
+            failure.
     """
     path = _rows_path(Path(folder))
     lines = path.read_bytes().split(b"\n")
@@ -43,7 +44,7 @@ def load_rows(folder: Path | str) -> list[Row]:
                 break
             raise _not_json(where, error) from None
         rows.append(check_row(row, where))
-    if not any(row["kind"] == "eval" for row in rows):
+    if not any(row["kind"] in ("eval", "failure") for row in rows):
         raise ReportError(
             f"{path} has no row of kind 'eval', so there is nothing to report; has a run been evaluated yet?"
         )

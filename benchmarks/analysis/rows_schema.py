@@ -66,6 +66,7 @@ TYPES: dict[str, Callable[[Any], bool]] = {
     "number in [0, 1]": _is_share,
     "list of integers >= 0": _is_list_of(_is_count),
     "list of numbers in [0, 1]": _is_list_of(_is_share),
+    "list of strings": _is_list_of(lambda value: isinstance(value, str)),
     "object": lambda value: isinstance(value, dict),
     "list of objects": _is_list_of(lambda value: isinstance(value, dict)),
     "object of objects": lambda value: isinstance(value, dict) and all(isinstance(v, dict) for v in value.values()),
@@ -99,6 +100,11 @@ COOPERATION = {
     ),
     "drop": Key("number or null", "`accuracy` of the row minus this accuracy, as a fraction"),
     "unmoved": Key("number in [0, 1]", "share of the speaker's messages that no other episode could exchange"),
+    "ignored": Key(
+        "number in [0, 1]",
+        "share of the episodes that read another text of the speaker in which every reply stayed the same",
+        "an episode read another text",
+    ),
 }
 SESSION = {
     "command": Key("string", "the command as typed"),
@@ -166,6 +172,8 @@ ROW_KINDS: dict[str, dict[str, Key]] = {
         "explained_variance_by_position": Key(_BY_POSITION, "of this batch, by position in the round", _CRITIC),
         "explained_variance_ceiling": Key(_BY_POSITION, "explained variance of the label of `Task.progress`",
                                           "a critic read the batch and the task defines `progress`"),
+        "advantage_variance_by_position": Key(_BY_POSITION, "variance of the advantages before whitening, by position "
+                                              "in the round", "the batch trained policies"),
     },
     "eval": {
         **_LABEL,
@@ -193,6 +201,14 @@ ROW_KINDS: dict[str, dict[str, Key]] = {
         "mode": Key('"sampled" or "greedy"', "decoding"),
         "header": Key("object", "the header of the trace, see [traces](../traces.md)"),
         "episodes": Key("list of objects", "its episodes, by the same schema: the first problems of the evaluation"),
+    },
+    "failure": {
+        **_LABEL,
+        "learning_rate": Key("number or null", _RATE.meaning),
+        "update": Key("integer >= 0", "update of the run's last checkpoint, from which `--resume` continues"),
+        "error": Key("string", "message of the error"),
+        "traceback": Key("list of strings", "lines of the traceback; empty if the run's process died without one"),
+        "failed": Key("string", "local time of the failure, `YYYY-MM-DD HH:MM:SS`"),
     },
 }  # fmt: skip
 

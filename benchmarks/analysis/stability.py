@@ -98,6 +98,12 @@ def explained_variance(runs: Sequence[Run]) -> dict[str, dict[str, float | None]
     return found
 
 
+def advantage_variance(runs: Sequence[Run]) -> dict[str, float]:
+    """Return the variance of the advantages by position in the round, mean over the last quarter of updates."""
+    late = [run[update] for run in runs for update in sorted(run)[len(run) * 3 // 4 :]]
+    return _by_position(late, "advantage_variance_by_position")
+
+
 def _by_position(rows: Sequence[Mapping[str, Any]], key: str) -> dict[str, float]:
     """Return position -> mean over rows, with the positions in numerical order ("2" before "10")."""
     values: dict[str, list[float]] = {}

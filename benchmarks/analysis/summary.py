@@ -18,7 +18,15 @@ from benchmarks.analysis.cooperation import cooperation, messages
 from benchmarks.analysis.learning_rates import runs_by_rate, same_rate, select_rates, sweep_figures
 from benchmarks.analysis.pairs import Summary, apply_holm, equal_tokens, interval_figures, mean_interval, pair_figures
 from benchmarks.analysis.read_rows import MODES, Row
-from benchmarks.analysis.stability import budget, explained_variance, over_agents, seconds_per_update, stability
+from benchmarks.analysis.roles import roles
+from benchmarks.analysis.stability import (
+    advantage_variance,
+    budget,
+    explained_variance,
+    over_agents,
+    seconds_per_update,
+    stability,
+)
 from benchmarks.analysis.task_differences import task_differences
 from benchmarks.analysis.training_curves import machines
 from benchmarks.analysis.training_runs import TrainingRun, group_runs, item_means, pair_order
@@ -33,8 +41,8 @@ def summarise(rows: Sequence[Row]) -> Summary:
         rows: Rows of a comparison, as ``read_rows.load_rows`` returns them.
 
     Returns:
-        Dicts, lists, strings, finite numbers and None: "provenance", "config", "notes", the figures of each of "tasks",
-        and "task_differences".
+        Dicts, lists, strings, finite numbers and None: "provenance", "config", "notes", "failures", the figures of each
+        of "tasks", and "task_differences".
 
     Raises:
         ReportError: Two runs that should be paired share no evaluation item.
@@ -64,11 +72,18 @@ def summarise(rows: Sequence[Row]) -> Summary:
             "provenance": _provenance(rows, heads),
             "config": config,
             "notes": notes,
+            "failures": _failures(rows),
             "tasks": tasks,
             "task_differences": task_differences(runs, tasks, config),
         }
     )
     return summary
+
+
+def _failures(rows: Sequence[Row]) -> list[Summary]:
+    """Return the runs that failed: their labels, last checkpoints, errors and tracebacks."""
+    names = ("task", "arm", "learning_rate", "seed", "update", "error", "traceback")
+    return [{name: row[name] for name in names} for row in rows if row["kind"] == "failure"]
 
 
 def _provenance(rows: Sequence[Row], heads: Sequence[Row]) -> Summary:
@@ -87,7 +102,7 @@ def _notes(heads: Sequence[Row], repeated: int) -> list[str]:
     sessions = heads[0]["sessions"] if heads else []
     for key in ("sources", "versions", "hardware"):
         if len({str(session.get(key)) for session in sessions}) > 1:
-            notes.append(f"the comparison was resumed with other {key}: runs may differ by more than their arm")
+            notes.append(f"the sessions of the comparison had different {key}: runs may differ by more than their arm")
     if repeated:
         notes.append(f"{repeated} rows were written twice (a resumed run); the last one counts")
     return notes
@@ -122,6 +137,8 @@ def _task(task: str, runs: list[TrainingRun], config: Mapping[str, Any]) -> Summ
         "modes": {mode: _mode(task, mode, at_rate, of_arm) for mode in modes},
         "cooperation": {arm: cooperation(group) for arm, group in of_arm.items()},
         "messages": {arm: messages(group) for arm, group in of_arm.items()},
+        "roles": {arm: roles(group) for arm, group in of_arm.items()},
+        "advantage_variance": {arm: advantage_variance([run.trains for run in group]) for arm, group in of_arm.items()},
         "budget": {arm: budget([run.trains for run in group]) for arm, group in of_arm.items()},
         "seconds": {arm: seconds_per_update([run.trains for run in group]) for arm, group in of_arm.items()},
         "explained_variance": {arm: explained_variance([run.trains for run in group]) for arm, group in of_arm.items()},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import sys
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -22,10 +23,11 @@ from baselines.runs.team_policy import check_team
 from benchmarks.experiment.comparison_progress import ComparisonProgress
 from benchmarks.experiment.estimate import plan_lines
 from benchmarks.experiment.grid import Grid, load_preset, with_options, with_settings, with_transfer
+from benchmarks.experiment.merge import merge
 from benchmarks.experiment.missing import missing_parts
 from benchmarks.experiment.presets import GridError
 from benchmarks.experiment.provenance import data_of
-from benchmarks.experiment.results_folder import ResultsFolder
+from benchmarks.experiment.results_folder import FAILURES, ResultsFolder
 from benchmarks.experiment.worker_memory import default_workers, share_memory
 from benchmarks.experiment.workers import execute
 from marft_envs.cli.key_values import parse_key_values
@@ -60,7 +62,26 @@ def compare(options: argparse.Namespace, write_report: Callable[[Path], str]) ->
         print()
         print(write_report(results.folder))
     print(f"Results: {results.folder}/ (report.html, report.md, rows.jsonl, summary.json, curve_*.png)")
+    if failed:
+        print(f"{failed} of the runs failed: their tracebacks are in {results.folder / FAILURES}/; --resume does them "
+              "again from their last checkpoints", file=sys.stderr)  # fmt: skip
     return 1 if failed else 0
+
+
+def merge_results(options: argparse.Namespace, write_report: Callable[[Path], str]) -> None:
+    """Merge the results folders that the command line names, and print the report of the merged folder.
+
+    Args:
+        options: Parsed command line of compare.py.
+        write_report: Writes the report into the results folder and returns its text.
+
+    Raises:
+        GridError: The folders cannot be merged.
+    """
+    held = merge(options.merge, options.out)
+    print(write_report(options.out))
+    print(f"Merged {len(options.merge)} folders into {options.out}/ (report.html, report.md, rows.jsonl, "
+          f"summary.json, curve_*.png): {held}")  # fmt: skip
 
 
 def grid_of(options: argparse.Namespace) -> Grid:
@@ -210,8 +231,12 @@ def run_grid(grid: Grid, results: ResultsFolder, workers: int, wanted: Sequence[
     events = execute(todo, results, workers)
     try:
         for event in events:
+            if event.kind == "failed":
+                failed += 1
+                results.record_failure(event.run, event.row["error"], event.row["traceback"])
+            elif event.kind == "done":
+                results.forget_failure(event.run)
             progress.report(event)
-            failed += event.kind == "failed"
     finally:
         progress.close()
         events.close()

@@ -26,6 +26,7 @@ class ComparisonProgress:
     """
 
     def __init__(self, runs: Sequence[RunConfig], results: ResultsFolder) -> None:
+        self.results = results
         self.total = len(runs)
         self.finished = sum(results.finished(run) for run in runs)
         folders = {results.run_folder(run) for run in runs}
@@ -43,7 +44,8 @@ class ComparisonProgress:
         run, row = event.run, event.row
         if event.kind == "failed":
             self.finished += 1
-            tqdm.write(f"{self._count()} {self._name(run)}: FAILED\n{row['error']}", file=sys.stderr)
+            where = f"; traceback in {self.results.failure_file(run)}" if row["traceback"] else ""
+            tqdm.write(f"{self._count()} {self._name(run)}: FAILED{where}\n{row['error']}", file=sys.stderr)
         elif event.kind == "done":
             self.finished += 1
             self.reporter.line(f"{self._count()} {self._name(run)}: finished{self._time_left()}")

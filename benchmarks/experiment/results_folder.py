@@ -2,6 +2,7 @@
 
 grid.json     head of the comparison: the resolved configuration, and one entry for each session (code, versions)
 runs/         a folder for each run (baselines/runs/run_folder.py): its rows, last checkpoint and transcripts
+failures/     a row with the traceback of each run that failed, until it is finished
 rows.jsonl    the head and the rows of all runs; the report is made from this file alone (docs/reference/rows.md)
 """
 
@@ -12,7 +13,7 @@ import json
 import platform
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -30,7 +31,7 @@ from benchmarks.experiment.provenance import CONTROL, code_version
 from benchmarks.experiment.script import command_line
 from marft_envs.traces import TraceError, read
 
-HEAD, RUNS = "grid.json", "runs"
+HEAD, RUNS, FAILURES = "grid.json", "runs", "failures"
 _FIRST_FILES = {RUNS, HEAD + ".tmp", ".lock"}  # all that a comparison killed during its start leaves behind
 _PACKAGES = ("torch", "transformers", "peft", "pettingzoo", "gymnasium", "numpy", "scipy")
 
@@ -123,18 +124,8 @@ class ResultsFolder:
             return None
         if not resume:
             raise GridError(f"results folder {self.folder} exists: expected --resume, or another folder with --out")
-        path = self.folder / HEAD
-        if not path.is_file():
-            raise GridError(f"results folder {self.folder} holds no {HEAD}: expected a folder of compare.py")
-        try:
-            head: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            current = json.loads(json.dumps(grid.resolved()))
-            different = differences(decisive_settings(head["config"]), decisive_settings(current))
-            _ = head["sessions"], head["data"]
-        except (ValueError, LookupError, TypeError, AttributeError) as error:
-            raise GridError(
-                f"{path}: cannot be read ({error!r}); expected a file of this version of compare.py, or another --out"
-            ) from error
+        head, current = self.head(), json.loads(json.dumps(grid.resolved()))
+        different = differences(decisive_settings(head["config"]), decisive_settings(current))
         if different:
             raise GridError(
                 f"results folder {self.folder} holds another comparison; {'; '.join(different)}: "
@@ -147,6 +138,24 @@ class ResultsFolder:
                 raise GridError(str(error)) from error
         return head
 
+    def head(self) -> dict[str, Any]:
+        """Return the content of grid.json.
+
+        Raises:
+            GridError: The folder holds none, or one that this version of compare.py did not write.
+        """
+        path = self.folder / HEAD
+        if not path.is_file():
+            raise GridError(f"results folder {self.folder} holds no {HEAD}: expected a folder of compare.py")
+        try:
+            head: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            _ = decisive_settings(head["config"]), head["sessions"], head["data"]
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise GridError(
+                f"{path}: cannot be read ({error!r}); expected a file of this version of compare.py, or another folder"
+            ) from error
+        return head
+
     def run_folder(self, run: RunConfig) -> Path:
         """Return the folder of a run."""
         learner = run.learner()
@@ -155,20 +164,46 @@ class ResultsFolder:
 
     def last_checkpoint(self, run: RunConfig) -> int:
         """Return the update of the run's last checkpoint; -1 without one."""
-        folders = (self.run_folder(run) / CHECKPOINTS).glob("[0-9]*")
-        return max((int(folder.name) for folder in folders if folder.name.isdigit()), default=-1)
+        return last_update(self.run_folder(run))
 
     def finished(self, run: RunConfig) -> bool:
         """Return whether the run has its last checkpoint, which is written after its last row."""
         return self.last_checkpoint(run) >= run.updates
 
+    def failure_file(self, run: RunConfig) -> Path:
+        """Return the file that records how a run failed."""
+        return self.folder / FAILURES / f"{self.run_folder(run).name}.json"
+
+    def record_failure(self, run: RunConfig, error: str, traceback: Sequence[str]) -> None:
+        """Record how a run failed; the record replaces that of an earlier attempt."""
+        learner = run.learner()
+        rate = None if learner.update == "none" else learner.learning_rate
+        row = {"kind": "failure", "arm": run.arm, "task": run.task, "seed": run.seed, "learning_rate": rate,
+               "update": max(0, self.last_checkpoint(run)), "error": error, "traceback": list(traceback),
+               "failed": time.strftime("%Y-%m-%d %H:%M:%S")}  # fmt: skip
+        with self._disk_errors():
+            (self.folder / FAILURES).mkdir(exist_ok=True)
+            replace_file(self.failure_file(run), json.dumps(row, indent=1).encode())
+
+    def forget_failure(self, run: RunConfig) -> None:
+        """Delete the record of an earlier attempt at a run, which is finished now."""
+        self.failure_file(run).unlink(missing_ok=True)
+
     def write_rows(self) -> None:
-        """Write rows.jsonl from the head and the complete lines of all runs, unfinished ones too; atomically."""
+        """Write rows.jsonl: the head, the complete lines of all runs, unfinished ones too, and failures; atomically."""
         with self._disk_errors():
             lines = [(self.folder / HEAD).read_text(encoding="utf-8").strip()]
             for path in sorted((self.folder / RUNS).glob(f"*/{ROWS}")):
                 lines += _rows_of_run(path)
+            for path in sorted((self.folder / FAILURES).glob("*.json")):
+                lines.append(json.dumps(parse_line(path.read_text(encoding="utf-8"), str(path))))
             replace_file(self.folder / ROWS, ("\n".join(lines) + "\n").encode())
+
+
+def last_update(run_folder: Path) -> int:
+    """Return the update of the last checkpoint in the folder of a run; -1 without one."""
+    folders = (run_folder / CHECKPOINTS).glob("[0-9]*")
+    return max((int(folder.name) for folder in folders if folder.name.isdigit()), default=-1)
 
 
 def _rows_of_run(path: Path) -> Iterator[str]:

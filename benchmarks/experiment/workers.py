@@ -21,7 +21,7 @@ from baselines.runs.run_config import RunConfig
 from benchmarks.experiment.results_folder import ResultsFolder
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-_ONE_LINE_ERRORS = (RunError, ModelNotFound, ModelCorrupt)  # their message is enough; others need a traceback
+_KNOWN_ERRORS = (RunError, ModelNotFound, ModelCorrupt)  # their message is enough for the terminal
 _STOP_S = 10.0  # time that a worker has to end after SIGTERM
 
 
@@ -32,7 +32,8 @@ class Event:
     Attributes:
         kind: "row", "done" or "failed".
         run: The run.
-        row: The row without its items; of a failed run {"error": message}.
+        row: The row without its items; of a failed run "error", its message in one line or a few, and "traceback", the
+            lines of the traceback (empty if its process has died).
     """
 
     kind: str
@@ -67,7 +68,8 @@ class Worker:
             self.process.join(_STOP_S)
             code = self.process.exitcode
             why = f"was killed by signal {-code} (out of memory?)" if code and code < 0 else f"ended with code {code}"
-            kind, row = "failed", {"error": f"its process {why}; --resume continues from the last checkpoint"}
+            message = f"its process {why}; --resume continues from the last checkpoint"
+            kind, row = "failed", {"error": message, "traceback": []}
         return Event(kind, self.run, row)
 
     def stop(self) -> None:
@@ -162,7 +164,12 @@ def _work(connection: Connection) -> None:
         try:
             train(run, send, folder=folder, resume=True)
             connection.send(("done", {}))
-        except _ONE_LINE_ERRORS as error:
-            connection.send(("failed", {"error": str(error)}))
-        except Exception:  # one run's error is reported and does not stop the others
-            connection.send(("failed", {"error": traceback.format_exc()}))
+        except Exception as error:  # one run's error is reported and does not stop the others
+            connection.send(("failed", _failure(error)))
+
+
+def _failure(error: Exception) -> dict[str, Any]:
+    """Return the row of an event "failed"; the message names the type of an error that is a bug."""
+    known = isinstance(error, _KNOWN_ERRORS)
+    message = str(error) if known else "".join(traceback.format_exception_only(error)).strip()
+    return {"error": message, "traceback": "".join(traceback.format_exception(error)).splitlines()}

@@ -24,7 +24,7 @@ from benchmarks.tables.headline import headlines
 from benchmarks.tables.html_tables import html_table, paragraphs_of, section
 from benchmarks.tables.layout import Table
 from benchmarks.tables.pair_tables import between_tasks
-from benchmarks.tables.report_head import few_seeds, provenance_tables
+from benchmarks.tables.report_head import failure_sentence, few_seeds, provenance_tables
 from benchmarks.tables.report_text import SECTIONS, task_title
 
 PAGE = Path(__file__).parent / "page"
@@ -48,7 +48,8 @@ def render_html(summary: Summary, rows: Sequence[Row]) -> str:
     modes = list(dict.fromkeys(mode for figures in summary["tasks"].values() for mode in figures["modes"]))
     values = {
         "headlines": _headlines(summary),
-        "warnings": "".join(f'<p class="warning">{html.escape(text)}</p>' for text in _warnings(summary)),
+        "warnings": "".join(f'<p class="warning">{html.escape(text)}</p>' for text in _warnings(summary))
+        + _failures(summary),
         "tasks": _options(list(summary["tasks"])),
         "arms": _options(arms),
         "modes": _options(modes),
@@ -113,6 +114,15 @@ def _warnings(summary: Summary) -> list[str]:
     """Return what limits the results: few seeds, notes, unfinished runs."""
     found = [" ".join(few_seeds(summary["tasks"])).strip(), *summary["notes"]]
     return [text for text in [*found, *_runs(summary, rates=False)] if text]
+
+
+def _failures(summary: Summary) -> str:
+    """Return the failed runs, each with its traceback below its error."""
+    return "".join(
+        f'<details class="warning"><summary>Failed: {html.escape(failure_sentence(failure))}</summary>'
+        f"<pre>{html.escape(chr(10).join(failure['traceback']) or failure['error'])}</pre></details>"
+        for failure in summary["failures"]
+    )
 
 
 def _runs(summary: Summary, *, rates: bool) -> list[str]:

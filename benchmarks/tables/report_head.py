@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.analysis.intervals import FEW_SEEDS
 from benchmarks.analysis.pairs import Summary
-from benchmarks.tables.layout import NOTHING, Table, percent, plain, table, wrapped
+from benchmarks.tables.layout import NOTHING, Table, percent, plain, rate, table, wrapped
 
 _LONGEST = 60  # characters of an environment argument
 
@@ -29,7 +29,19 @@ def head(summary: Summary) -> str:
         lines += wrapped(f"{task}: model {names}{_data(provenance, task)}", "  ")
     for note in summary["notes"]:
         lines += wrapped(f"NOTE: {note}", "  ")
+    for failure in summary["failures"]:
+        lines += wrapped(f"FAILED: {failure_sentence(failure)}", "  ")
     return "\n\n".join(["\n".join(lines), *_arms(tasks)])
+
+
+def failure_sentence(failure: Summary) -> str:
+    """Return which run failed, where it resumes, and the last line of its error."""
+    error = next((line for line in reversed(failure["error"].splitlines()) if line.strip()), "no message")
+    at = "" if failure["learning_rate"] is None else f" lr {rate(failure['learning_rate'])}"
+    return (
+        f"{failure['task']}, {failure['arm']}{at} seed {failure['seed']}, last checkpoint after update "
+        f"{failure['update']}: {_ascii(error)}"
+    )
 
 
 def few_seeds(tasks: Mapping[str, Any]) -> list[str]:

@@ -16,7 +16,6 @@ from benchmarks.tables.layout import (
     Table,
     blocks_text,
     percent,
-    points,
     rate,
     with_interval,
     wrapped,
@@ -24,6 +23,8 @@ from benchmarks.tables.layout import (
 from benchmarks.tables.pair_tables import PARTS as PAIRS
 from benchmarks.tables.pair_tables import arms_of, between_tasks
 from benchmarks.tables.report_head import head
+from benchmarks.tables.role_tables import PARTS as ROLES
+from benchmarks.tables.role_tables import drop
 
 FLAT = 0.02  # a smaller rise of greedy accuracy counts as none
 
@@ -183,7 +184,7 @@ def _share(count: float, of: float) -> str:
 def _cooperation(figures: Summary) -> list[Block]:
     """Return the effect of shuffling messages, and statistics of what the agents write."""
     drops = [
-        [arm, speaker, *(_drop(found.get(name)) for name in ("before", "after"))]
+        [arm, speaker, *(drop(found.get(name)) for name in ("before", "after"))]
         for arm, speakers in figures["cooperation"].items()
         for speaker, found in speakers.items()
     ]
@@ -203,19 +204,20 @@ def _cooperation(figures: Summary) -> list[Block]:
     return parts
 
 
-def _drop(found: Summary | None) -> str:
-    """Format a drop in points with its interval."""
-    if found is None:
-        return NOTHING
-    low, high = points(found["low"]), points(found["high"])
-    return points(found["mean"]) + ("" if found["low"] is None else f" [{low}, {high}]")
-
-
-PARTS: tuple[Callable[[Summary], list[Block]], ...] = (_accuracy, *PAIRS, _course, _unscored, _cooperation, *COST)
+PARTS: tuple[Callable[[Summary], list[Block]], ...] = (
+    _accuracy,
+    *PAIRS,
+    _course,
+    _unscored,
+    _cooperation,
+    *ROLES,
+    *COST,
+)
 SECTIONS: dict[str, tuple[Callable[[Summary], list[Block]], ...]] = {
     "Differences between arms": PAIRS,
     "Accuracy": (_accuracy, _course, _unscored),
     "Cooperation": (_cooperation,),
+    "Roles": ROLES,
     "Stability": STABILITY_PARTS,
     "Budget": BUDGET_PARTS,
 }

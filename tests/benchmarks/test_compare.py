@@ -188,6 +188,38 @@ def test_a_folder_that_holds_a_comparison(resumed, preset, capsys):
     )
 
 
+@pytest.mark.slow
+def test_folders_of_two_machines_are_merged_and_the_missing_run_is_done(tmp_path, whole, preset, capsys):
+    for name, left_out in (("a", "relay-marft-*"), ("b", "relay-ippo-*"), ("c", "relay-marft-*")):
+        shutil.copytree(whole, tmp_path / name, ignore=shutil.ignore_patterns(left_out))
+    a, b, c, both, one = (tmp_path / name for name in ("a", "b", "c", "both", "one"))
+    assert compare.main(["--merge", str(a), str(b), "--out", str(both)]) == 0
+    assert "marft - ippo" in (output := capsys.readouterr().out) and "2 of 2 runs are finished\n" in output
+    assert without_times(both) == without_times(whole) and {p.name for p in both.iterdir()} >= {"report.html"}
+    assert compare.main(["--merge", str(a), str(c), "--out", str(one)]) == 0
+    assert "1 of 2 runs are finished; --resume with the options of" in capsys.readouterr().out
+    assert compare.main(["--preset", str(preset), "--out", str(one), "--resume", "--workers", "1"]) == 0
+    assert without_times(one) == without_times(whole)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["a", "b"], "--merge: expected --out FOLDER and no other option"),
+        (
+            ["a", "b", "--out", "c", "--seeds", "3"],
+            "--merge: expected --out FOLDER and no other option, got --seeds too",
+        ),
+        (["a", "--out", "c"], "--merge a: expected two or more results folders, each once"),
+        (["a", "b", "--out", "c"], "results folder a holds no grid.json: expected a folder of compare.py"),
+    ],
+)
+def test_wrong_words_beside_merge_are_named(words, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert compare.main(["--merge", *words]) == 2
+    assert capsys.readouterr().err == f"compare: {message}\n" and list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_stops_the_runs_writes_the_rows_and_tells_how_to_resume(
     tmp_path, whole, preset, number, code, monkeypatch, capsys
@@ -268,6 +300,38 @@ def test_tasks_in_the_current_folder_are_found_also_by_workers(tmp_path):
     command = [sys.executable, ROOT / "benchmarks" / "compare.py", "--preset", "own.toml", "--workers", "1"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+def test_a_run_that_fails_is_recorded_with_its_traceback_and_the_others_go_on(tmp_path):
+    """The broken task fails at a problem that no check before the first run reads."""
+    broken = OWN_TASK.replace("return Problem(", "return 1 // (index < 70) and Problem(").replace('"count"', '"broken"')
+    (tmp_path / "broken_v0.py").write_text(broken.replace("self.size = 4", "self.size = 80"))
+    (tmp_path / "count_v0.py").write_text(OWN_TASK)
+    (tmp_path / "own.toml").write_text(
+        'arms = ["untrained"]\nseeds = 1\nupdates = 0\nevaluation_items = 80\n[decoding]\nmax_new_tokens = 2\n'
+        '[tasks.broken]\nenvironment = "broken_v0:broken_v0"\n[tasks.count]\nenvironment = "count_v0:count_v0"\n'
+    )
+    command = [sys.executable, ROOT / "benchmarks" / "compare.py", "--preset", "own.toml", "--workers", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    out, failures = tmp_path / "results" / "own", "results/own/failures"
+    assert done.returncode == 1, done.stderr
+    assert f"broken untrained seed 0: FAILED; traceback in {failures}/broken-untrained-0.json\nZeroDiv" in done.stderr
+    assert done.stderr.endswith(
+        f"1 of the runs failed: their tracebacks are in {failures}/; --resume does them again from their last "
+        "checkpoints\n"
+    )
+    (row,) = [row for row in load_rows(out) if row["kind"] == "failure"]
+    assert (row["task"], row["arm"], row["seed"], row["update"]) == ("broken", "untrained", 0, 0)
+    assert any("return 1 // (index < 70)" in line for line in row["traceback"])
+    named = "FAILED: broken, untrained seed 0, last checkpoint after update 0: ZeroDivisionError: integer division"
+    assert named in " ".join((out / "report.md").read_text().split())
+    assert "return 1 // (index &lt; 70)" in (out / "report.html").read_text()
+    assert "TASK count: 1 of 1 runs finished" in done.stdout
+    (tmp_path / "broken_v0.py").write_text(OWN_TASK.replace("size = 4", "size = 80").replace('"count"', '"broken"'))
+    done = subprocess.run([*command, "--resume"], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert list((out / "failures").iterdir()) == [] and "FAILED" not in (out / "report.md").read_text()
 
 
 def test_help_imports_no_torch():

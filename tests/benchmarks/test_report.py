@@ -41,6 +41,16 @@ def test_a_comparison_without_finished_runs_is_reported(tmp_path):
     assert "0 of 6 runs finished" in text and (folder / "curve_a-b.png").exists()
 
 
+def test_a_comparison_whose_runs_all_failed_is_reported(tmp_path):
+    label = {"arm": "ippo", "task": "relay", "seed": 3, "learning_rate": 1e-3, "update": 0}
+    error = {"error": "ValueError: <b>", "traceback": ["Traceback", "  x()", "ValueError: <b>"], "failed": "2026"}
+    folder = write_rows(tmp_path / "r", [make_rows()[0], {"kind": "failure", **label, **error}])
+    sentence = "relay, ippo lr 0.001 seed 3, last checkpoint after update 0: ValueError: "
+    assert f"FAILED: {sentence}<b>" in " ".join(report.write_report(folder).split())
+    page = (folder / "report.html").read_text()
+    assert f"<summary>Failed: {sentence}&lt;b&gt;</summary><pre>Traceback\n  x()\nValueError" in page
+
+
 def test_different_items_cannot_be_paired(tmp_path, capsys):
     def other_items(row):
         if row["arm"] == "marft":

@@ -17,7 +17,7 @@ def follow_the_name(connection):
         connection.send(("row", {"kind": "eval"}))
         if name == "hang":
             time.sleep(600)
-        connection.send((name, {"error": "model: no such file"} if name == "failed" else {}))
+        connection.send((name, {"error": "model: no such file", "traceback": []} if name == "failed" else {}))
 
 
 def send_a_row_and_hang(connection):

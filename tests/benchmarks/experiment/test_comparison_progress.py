@@ -31,7 +31,8 @@ def test_elsewhere_it_is_a_line_for_each_evaluation_slow_update_and_end(tmp_path
     progress = ComparisonProgress(GRID.runs(), ResultsFolder(tmp_path))
     for event in events(first):
         progress.report(event)
-    progress.report(Event("failed", second, {"error": "model: no such file"}))
+    progress.report(Event("failed", second, {"error": "model: no such file", "traceback": []}))
+    progress.report(Event("failed", second, {"error": "KeyError: 3", "traceback": ["Traceback", "KeyError: 3"]}))
     progress.close()
     output, errors = capsys.readouterr()
     lines = output.splitlines()
@@ -41,7 +42,11 @@ def test_elsewhere_it_is_a_line_for_each_evaluation_slow_update_and_end(tmp_path
         "[0/2] relay ippo seed 0: update 1/2 took 12 s, training reward 0.500",
     ]
     assert lines[3].startswith("[1/2] relay ippo seed 0: finished, about ") and len(lines) == 4
-    assert errors == "[2/2] relay marft seed 0: FAILED\nmodel: no such file\n"
+    where = f"{tmp_path}/failures/relay-marft-lr0.0001-0.json"
+    assert errors == (
+        "[2/2] relay marft seed 0: FAILED\nmodel: no such file\n"
+        f"[3/2] relay marft seed 0: FAILED; traceback in {where}\nKeyError: 3\n"
+    )
 
 
 def test_on_a_terminal_a_bar_counts_the_updates_of_all_runs(tmp_path, monkeypatch):

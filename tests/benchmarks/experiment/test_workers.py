@@ -69,6 +69,7 @@ def test_a_run_that_fails_is_reported_in_one_line_and_the_next_one_is_done(small
     kinds = [kind for kind, _ in events]
     assert kinds[0] == "failed" and kinds[-1] == "done" and set(kinds[1:-1]) == {"row"}
     assert "no/such-model" in events[0][1]["error"] and "Traceback" not in events[0][1]["error"]
+    assert events[0][1]["traceback"][0] == "Traceback (most recent call last):"
     assert not any(key.startswith("item_") for _, row in events for key in row)
     assert folder.finished(good) and not folder.finished(bad)
 
@@ -85,7 +86,7 @@ def test_a_killed_worker_costs_its_run_and_no_other(light):
         os.kill(process.pid, signal.SIGKILL)
     ends = [event for event in events if event.kind != "row"]
     assert [(event.kind, event.run) for event in ends] == [("failed", "hang"), ("done", "done")]
-    assert "its process was killed by signal 9" in ends[0].row["error"]
+    assert "its process was killed by signal 9" in ends[0].row["error"] and ends[0].row["traceback"] == []
 
 
 def test_closing_the_events_ends_every_worker(light):

@@ -64,7 +64,7 @@ def test_missing_answers_and_missing_verdicts_are_shares():
 def test_other_code_in_a_later_session_is_noted():
     rows = make_rows()
     rows[0]["sessions"].append(rows[0]["sessions"][0] | {"sources": "4567"})
-    assert "resumed with other sources" in text_of(rows)
+    assert "had different sources" in text_of(rows)
 
 
 def test_two_configurations_in_one_file_are_noted():
