@@ -36,21 +36,8 @@ from baselines.policies.micro_batches import MicroBatches, PassLimits
 from baselines.policies.policy import Policies, prompts_kept
 from baselines.policies.prompt_store import STORE_SHARE
 from baselines.ppo.actor import Actor, AgentData
-from baselines.ppo.credit import (
-    final_values,
-    group_credit,
-    monte_carlo_returns,
-    team_advantages,
-    without_variance,
-)
-from baselines.ppo.diagnostics import (
-    Timer,
-    describe,
-    factor_statistics,
-    finite,
-    gradient_shares,
-    variance_by_position,
-)
+from baselines.ppo.credit import final_values, group_credit, monte_carlo_returns, team_advantages, without_variance
+from baselines.ppo.diagnostics import Timer, describe, factor_statistics, finite, gradient_shares, variance_by_position
 from baselines.ppo.nonfinite import NonFiniteMonitor
 from baselines.trajectory import AgentTurns, Batch, select
 

@@ -142,14 +142,15 @@ def _difference(first: Part, second: Part, field: str, one: str, other: str) -> 
 
 
 def _shared_settings(config: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of one comparison that another one must have: those of the tasks and arms of both."""
+    """Return the settings of one comparison that another one must have: all but arms, seeds and unshared tasks."""
     tasks = {}
     for task in (task for task in config["tasks"] if task in other["tasks"]):
         entry, arms = config["tasks"][task], other["tasks"][task]["learners"]
         of_arms = {key: {arm: value for arm, value in entry[key].items() if arm in arms}
                    for key in ("learners", "learning_rates")}  # fmt: skip
         tasks[task] = {**decisive(entry), "updates": entry["updates"], **of_arms}
-    return {"tasks": tasks}
+    others = {key: value for key, value in decisive_settings(config).items() if key not in ("arms", "seeds")}
+    return {**others, "tasks": tasks}
 
 
 def _shared_problems(data: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
@@ -217,7 +218,12 @@ def merged_head(parts: Sequence[Part]) -> dict[str, Any]:
     arms = orders.pop() if len(orders) == 1 else sorted({arm for each in orders for arm in each}, key=ladder_rank)
     for task, entry in tasks.items():
         _check_grid(task, entry, arms)
-    config = {"arms": list(arms), "seeds": max((c["seeds"] for c in configs), key=len), "tasks": tasks}
+    config = {
+        **{key: value for each in reversed(configs) for key, value in each.items()},
+        "arms": list(arms),
+        "seeds": max((c["seeds"] for c in configs), key=len),
+        "tasks": tasks,
+    }
     sessions = {json.dumps(session): session for part in parts for session in part.head["sessions"]}
     return {
         "kind": "comparison",
