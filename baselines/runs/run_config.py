@@ -249,9 +249,9 @@ def config_hash(resolved: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+def differences(old: Mapping[str, Any], new: Mapping[str, Any], path: str = "") -> list[str]:
     """Return ``differing_values`` as strings such as ``learner.clip was 0.2, now 0.1``."""
-    return [f"{field} was {before}, now {after}" for field, before, after in differing_values(old, new)]
+    return [f"{field} was {before}, now {after}" for field, before, after in differing_values(old, new, path)]
 
 
 def differing_values(old: Mapping[str, Any], new: Mapping[str, Any], path: str = "") -> list[tuple[str, str, str]]:

@@ -190,7 +190,8 @@ def _check_rows(name: str, first: Part, second: Part) -> None:
     pairs = zip(first.runs[name][1:], second.runs[name][1:], strict=False)
     hashes = [{"config_hash": part.runs[name][0]["config_hash"]} for part in (first, second)]
     for one, other in ((hashes[0], hashes[1]), *pairs):
-        found = differing_values(*({k: v for k, v in row.items() if k not in _OF_THE_MACHINE} for row in (one, other)))
+        first_row, second_row = ({k: v for k, v in row.items() if k not in _OF_THE_MACHINE} for row in (one, other))
+        found = differing_values(first_row, second_row)
         if found:
             where = f" in the {one['kind']} row of update {one['update']}" if "update" in one else ""
             listed = "; ".join(_difference(first, second, *each) for each in found[:_NAMED])

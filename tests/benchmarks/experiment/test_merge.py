@@ -54,6 +54,9 @@ def rows_of(path):
 
 def test_runs_of_two_machines_become_one_comparison_that_can_be_resumed(tmp_path):
     a, b = make(tmp_path / "a", chosen=".*-0"), make(tmp_path / "b", chosen=".*-ippo-1")
+    head = json.loads((b.folder / "grid.json").read_text())
+    head["sessions"][0]["started"] = "2026-01-02 03:04:05"  # that of the other may be in the same second
+    (b.folder / "grid.json").write_text(json.dumps(head))
     out = tmp_path / "new" / "merged"
     assert merge([a.folder, b.folder], out) == (
         "3 of 4 runs are finished; --resume with the options of the comparison does the others"
