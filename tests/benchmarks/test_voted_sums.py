@@ -3,12 +3,16 @@
 import pytest
 
 import marft_envs
-from benchmarks.tasks.voted_sums import SIZES, VotedSums
 from marft_envs.testing import check_task
+
+SIZES = (2, 4, 8)
+pytestmark = pytest.mark.usefixtures("clean_registry")  # the module registers its environments
 
 
 def test_it_is_a_task():
-    assert check_task(VotedSums).passed
+    from benchmarks.tasks import voted_sums
+
+    assert check_task(voted_sums.VotedSums).passed and voted_sums.SIZES == SIZES
 
 
 @pytest.mark.parametrize(("right", "score"), [(0, 0.0), (1, 0.0), (2, 0.5), (3, 1.0), (4, 1.0)])

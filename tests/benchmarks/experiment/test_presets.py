@@ -13,6 +13,7 @@ from benchmarks.experiment.grid import load_preset
 from benchmarks.experiment.presets import PRESETS, GridError, preset_names, preset_path
 from tests.benchmarks.experiment.published_rows import write_published_rows
 
+pytestmark = pytest.mark.usefixtures("clean_registry")  # a preset may name a module that registers environments
 GUIDE = Path(__file__).parents[3] / "docs" / "comparing.md"
 FOR_GPUS = [name for name in preset_names() if name.startswith("gpu/")]
 without_gpu = pytest.mark.skipif(torch.cuda.is_available(), reason="a machine without a GPU is needed")
