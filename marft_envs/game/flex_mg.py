@@ -51,9 +51,8 @@ class FlexMG(AECBookkeeping):
         rounds: The largest number of rounds (at least 1); in each of them an agent acts at most once.
         memory: The messages of *earlier* rounds that an agent reads: "none", "own" (its own), "parents" (its own and
             those of its parents under D), or "all". Within a round D alone decides what an agent reads.
-        order: The order of the agents in a round: "stable", the same in every round; "reversed", the same but with
-            agents that may act at the same time (a generation of D) in reversed order; or "random", an order that is
-            drawn for each round from those that D allows.
+        order: The order of the agents in a round: "stable"; "reversed", with agents that may act at the same time (a
+            generation of D) in reversed order; or "random", drawn for each round from the orders that D allows.
         reward: Which agents the team's score rewards: "shared", every agent gets it; "last", the agent that acted last
             gets it and the others get 0; "answerer", each answering agent gets the score of its own message and the
             others get 0; or a function of the outcome (``marft_envs/game/reward.py``).
