@@ -287,7 +287,7 @@ def test_warm_up_batches_train_the_critic_only(duo):
 
 
 @pytest.mark.parametrize("network", ["head", "transformer"])
-@pytest.mark.parametrize("name", ["marft", "ippo", "marft_token"])
+@pytest.mark.parametrize("name", ["marft", pytest.param("ippo", marks=pytest.mark.slow), "marft_token"])
 def test_a_critic_on_the_history_learns(duo, name, network):
     """Four batches train the critic only, then one trains the policies, too."""
     learner = learner_of(duo, name, critic_network=network, critic_warmup=4, critic_warmup_epochs=2)

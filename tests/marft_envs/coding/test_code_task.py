@@ -39,7 +39,9 @@ def test_the_environment_conforms(arguments):
 
 
 @pytest.mark.parametrize("style", ["stdin", "function"])
-@pytest.mark.parametrize("level", range(1, LEVELS + 1))
+@pytest.mark.parametrize(
+    "level", [1, *(pytest.param(level, marks=pytest.mark.slow) for level in range(2, LEVELS)), LEVELS]
+)
 def test_the_generator_conforms(level, style):
     check_task(functools.partial(ListPrograms, level=level, style=style), problems=3)
 

@@ -31,7 +31,7 @@ VARIANTS = {
     "refused-user": ("strongest", "landlock", True, True),
 }
 """Name -> level requested, level expected, whether as an ordinary user, whether namespaces are refused."""
-SLOW = ("landlock", "namespace-user", "refused-user")
+SLOW = ("landlock", "namespace-user", "refused", "refused-user")
 MAX_S = 30  # ten times the wall limit of 2 s, for a busy program on a loaded machine, and a margin
 TIMES = [
     "loop",

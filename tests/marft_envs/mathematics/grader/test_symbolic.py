@@ -312,7 +312,7 @@ def test_a_worker_ends_with_its_parent_even_if_another_process_holds_its_pipe():
     os.kill(other, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("how", ["end", "die"])
+@pytest.mark.parametrize("how", [pytest.param("end", marks=pytest.mark.slow), "die"])
 def test_a_forked_child_has_workers_of_its_own_and_no_worker_outlives_its_parent(how):
     run = subprocess.run([sys.executable, "-c", FORKS, how], capture_output=True, text=True, timeout=120)
     assert run.returncode == (0 if how == "end" else -9), run.stderr
