@@ -147,11 +147,15 @@ class _UsesWorker:
             return comparison.result
         if comparison.status == "starved":
             raise WorkerFault("the machine was too busy: the symbolic worker got too little CPU time to compare")
-        resource = "time" if comparison.status == "timeout" else "memory"
+        effect = {
+            "timeout": "needs more time than the symbolic worker has",
+            "memory": "needs more memory than the symbolic worker has",
+            "crashed": "crashes the symbolic worker",
+        }[comparison.status]
         if comparison.phase == "gold" and not used_before:
-            raise WorkerFault(f"the gold answer needs more {resource} than the symbolic worker has")
+            raise WorkerFault(f"the gold answer {effect}")
         # Not a fault: otherwise a policy could avoid a zero by writing an answer that cannot be evaluated.
-        raise _LimitExceeded(f"the answer needs more {resource} than the symbolic worker has")
+        raise _LimitExceeded(f"the answer {effect}")
 
 
 def _compare(answer: str, gold: str, policy: GradingPolicy, comparer: _UsesWorker | _Postpones) -> Verdict:

@@ -13,8 +13,9 @@ Messages on standard input and output are JSON objects, one per line:
 | request | op: "trees" or "latex"; answer; gold; limit_s; for trees also points and digits |
 | reply | status; result; phase |
 
-status: "ok", "timeout", "starved" (a time-out in which the child got little CPU time), "memory" or "died". phase:
-"gold" until the gold has been evaluated, then "answer".
+status: "ok", "timeout", "starved" (a time-out in which the child got little CPU time), "memory", "crashed" (its own
+instructions have ended the child, for example by a stack overflow) or "died" (of another cause). phase: "gold" until
+the gold has been evaluated, then "answer".
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ With less, the load of the machine, not the answer, may have caused the time-out
 INSIDE = Path(__file__).resolve().parents[3] / "sandbox" / "inside"
 PACKAGES = ("math_verify", "latex2sympy2_extended", "sympy", "mpmath", "antlr4", "gmpy2")
 _NO_NEW_PRIVILEGES, _PARENT_DEATH_SIGNAL = 38, 1
+_CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE)
 _NEW_USER_SPACE, _NEW_NETWORK = 0x10000000, 0x40000000
 
 
@@ -162,13 +164,23 @@ class Child:
             reply = self.lines.read_until(deadline)
             if reply is None:
                 if self.lines.ended:
-                    return {"status": "died", "phase": phase}
+                    return {"status": "crashed" if self.ended_by_itself() else "died", "phase": phase}
                 # Without a CPU clock cpu_s is infinite, the difference is NaN, and no time-out counts as "starved".
                 starved = cpu_s(self.pid) - cpu_before < FAIR_SHARE * limit_s
                 return {"status": "starved" if starved else "timeout", "phase": phase}
             if "status" in reply:
                 return {**reply, "phase": phase}
             phase = reply["phase"]
+
+    def ended_by_itself(self) -> bool:
+        """Return whether a signal that a process's own instructions cause has ended the child, whose pipe is closed."""
+        deadline = time.monotonic() + 1
+        while time.monotonic() < deadline:
+            ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
+            if ended is not None:
+                return ended.si_code in (os.CLD_KILLED, os.CLD_DUMPED) and ended.si_status in _CRASHES
+            time.sleep(0.001)
+        return False
 
     def kill(self) -> None:
         os.kill(self.pid, signal.SIGKILL)
@@ -199,7 +211,10 @@ def confine(confinement: Any, worker: int) -> None:
 
 
 def serve(child_process: ModuleType | None, source: int, target: int, worker: int) -> None:
-    """Make comparisons until the worker has ended; report MemoryError as a status."""
+    """Make comparisons until the worker has ended; report MemoryError as a status.
+
+    SymPy raises exceptions of many kinds where it cannot decide.
+    """
     lines = Lines(source)
     while (request := lines.read(worker)) is not None:
         try:
@@ -209,7 +224,7 @@ def serve(child_process: ModuleType | None, source: int, target: int, worker: in
             reply = {"status": "ok", "result": result}
         except MemoryError:
             reply = {"status": "memory"}
-        except RecursionError:
+        except Exception:
             reply = {"status": "ok", "result": None}
         write(target, reply)
 

@@ -212,6 +212,27 @@ def test_a_comparison_whose_child_dies_twice_is_a_fault(tmp_path, monkeypatch, p
     assert fault_counts()[verdict.reason] >= 1
 
 
+@pytest.mark.parametrize("end", ["SIGSEGV", "SIGABRT", "SIGFPE"])
+def test_an_answer_that_crashes_the_worker_is_wrong_and_a_gold_that_does_is_a_fault(end, tmp_path, monkeypatch, pool):
+    """A kill from outside is neither, see above."""
+    crash = f"import os, signal\ndef run(request, gold_done):\n    {{}}\n    os.kill(os.getpid(), signal.{end})"
+    monkeypatch.setattr(worker_pool, "_SCRIPT", worker_script(tmp_path / "answer", crash.format("gold_done()")))
+    verdict = grade(*TRIG)
+    assert verdict.outcome is Outcome.WRONG and verdict.reason == "the answer crashes the symbolic worker"
+    assert fault_counts()[verdict.reason] >= 1
+    pool.close()
+    monkeypatch.setattr(worker_pool, "_SCRIPT", worker_script(tmp_path / "gold", crash.format("pass")))
+    with WorkerPool(1) as other:
+        monkeypatch.setattr(reply_grader, "shared_pool", lambda: other)
+        verdict = grade(*TRIG)
+    assert verdict.outcome is Outcome.NOT_GRADED and verdict.reason == "the gold answer crashes the symbolic worker"
+
+
+def test_an_answer_on_which_sympy_raises_is_wrong(pool):
+    verdict = grade(r"\boxed{ix}", r"\lim_{x\to 0} \frac{\sin x}{x}")  # TypeError: 8 should be of symbol type
+    assert verdict.outcome is Outcome.WRONG and "nothing could decide" in verdict.reason
+
+
 def test_a_killed_worker_is_a_fault_and_is_replaced(pool):
     assert grade(*TRIG).outcome is Outcome.CORRECT
     os.killpg(pool._all[0].process.pid, signal.SIGKILL)
