@@ -1,5 +1,7 @@
 """The task of the study of homogeneous teams: its checks, and the vote."""
 
+import importlib
+
 import pytest
 
 import marft_envs
@@ -10,8 +12,7 @@ pytestmark = pytest.mark.usefixtures("clean_registry")  # the module registers i
 
 
 def test_it_is_a_task():
-    from benchmarks.tasks import voted_sums
-
+    voted_sums = importlib.import_module("benchmarks.tasks.voted_sums")  # not the one that a test before has forgotten
     assert check_task(voted_sums.VotedSums).passed and voted_sums.SIZES == SIZES
 
 
