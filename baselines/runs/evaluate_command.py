@@ -97,8 +97,16 @@ def evaluate(options: argparse.Namespace, team: Contestant) -> None:
 # ---- a trained team
 
 
-def loaded_team(options: argparse.Namespace) -> LoadedTeam:
-    """Return the team of RUN, which samples as the run's own evaluations do."""
+def loaded_team(
+    options: argparse.Namespace, decoding: Mapping[str, Any] | None = None, seed: int | None = None
+) -> LoadedTeam:
+    """Return the team of RUN, which samples as the run's own evaluations do.
+
+    Args:
+        options: The command line.
+        decoding: Fields of ``Decoding`` that differ from the run's.
+        seed: Seed of sampling; None for that of the run.
+    """
     team = load_team(
         options.run,
         update=options.update,
@@ -106,8 +114,10 @@ def loaded_team(options: argparse.Namespace) -> LoadedTeam:
         device=options.device or "auto",
         dtype=options.dtype,
         quantization=options.quantization,
+        decoding=decoding,
     )
-    team.sampler = team.team.sampler(None if options.mode == "greedy" else (team.config.seed, EVALUATION))
+    stream = (team.config.seed if seed is None else seed, EVALUATION)
+    team.sampler = team.team.sampler(None if options.mode == "greedy" else stream)
     return team
 
 

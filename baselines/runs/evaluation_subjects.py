@@ -14,7 +14,7 @@ from baselines.errors import RunError
 from baselines.runs import evaluate_command
 from baselines.runs.evaluation import EVALUATION, PLAYED_TOGETHER
 from baselines.runs.evaluation_suites import Benchmark
-from baselines.runs.load_team import LoadedTeam, load_team
+from baselines.runs.load_team import LoadedTeam
 from baselines.runs.run_config import RunConfig
 from baselines.runs.team_policy import TeamPolicy, TeamSampler
 from marft_envs.batch import Policy, PolicyFault, Reply, Request
@@ -110,17 +110,8 @@ class TrainedTeam:
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
         given = {name: getattr(options, name) for name in ("max_new_tokens", "temperature", "max_prompt_tokens")}
-        self.team: LoadedTeam = load_team(
-            options.run,
-            update=options.update,
-            allow_wheel=options.allow_wheel,
-            device=options.device or "auto",
-            dtype=options.dtype,
-            quantization=options.quantization,
-            decoding={name: value for name, value in given.items() if value is not None},
-        )
-        seed = self.team.config.seed if options.seed is None else options.seed
-        self.team.sampler = self.team.team.sampler(None if options.mode == "greedy" else (seed, EVALUATION))
+        decoding = {name: value for name, value in given.items() if value is not None}
+        self.team: LoadedTeam = evaluate_command.loaded_team(options, decoding, options.seed)
         config, update = self.team.config, self.team.update
         self.name = f"{options.run.resolve().name} ({config.arm} after update {update}, {config.model})"
 
